@@ -337,8 +337,8 @@ pub struct Handover {
     /// Process that ends what the command started if the broker does not; 0 if there is none, because
     /// D0 is not in force.
     pub guardian: i32,
-    /// The standard input is a pipe that the caller has as its own, too, or the caller cannot be looked at.
-    pub shares_input: bool,
+    /// The standard input is a pipe that the caller has as its own, too; `None` if the caller cannot be looked at.
+    pub shares_input: Option<bool>,
 }
 
 impl Handover {
@@ -347,7 +347,7 @@ impl Handover {
     /// Writes the text form, without NUL.
     pub fn write(&self, out: &mut impl Write) -> fmt::Result {
         let Self { control, child, scope_errno, guardian, shares_input } = self;
-        let input = i32::from(*shares_input);
+        let input = shares_input.map_or(2, i32::from);
         write!(out, "{}:{control}:{child}:{scope_errno}:{guardian}:{input}", Self::PREFIX)
     }
 
@@ -372,7 +372,7 @@ impl Handover {
             child: number()?,
             scope_errno: number()?,
             guardian: number()?,
-            shares_input: number()? != 0,
+            shares_input: Some(number()?).filter(|n| *n < 2).map(|n| n == 1),
         };
         if fields.next().is_some() || handover.control < 3 || handover.child < 2 {
             return Err(WireError::Malformed);
@@ -496,8 +496,13 @@ mod tests {
 
     #[test]
     fn handover_survives_and_other_names_are_refused() {
-        let handover =
-            Handover { control: 3, child: 42, scope_errno: 0, guardian: 43, shares_input: true };
+        let handover = Handover {
+            control: 3,
+            child: 42,
+            scope_errno: 0,
+            guardian: 43,
+            shares_input: Some(true),
+        };
         let mut text = String::new();
         handover.write(&mut text).unwrap();
         assert_eq!(Handover::parse(&text), Ok(handover));

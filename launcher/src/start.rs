@@ -123,10 +123,10 @@ fn name(variable: &[u8]) -> &[u8] {
 }
 
 /// Whether the standard input is a pipe that this user may open for writing, and that the caller has as its own, too, as
-/// a shell that reads its script there. It counts as that if the caller cannot be looked at.
-pub(crate) fn shares_input() -> bool {
+/// a shell that reads its script there; `None` if the caller cannot be looked at.
+pub(crate) fn shares_input() -> Option<bool> {
     // SAFETY: only looked at; whether it is open is part of what is asked.
-    let Ok(input) = fs::fstat(unsafe { stdio::stdin() }) else { return false };
+    let Ok(input) = fs::fstat(unsafe { stdio::stdin() }) else { return Some(false) };
     let callers = || {
         let caller = process::getppid().ok_or(Errno::SRCH)?;
         fs::stat(Text::path_in(caller, "fd/0").as_path()?)
@@ -134,5 +134,5 @@ pub(crate) fn shares_input() -> bool {
     let is_pipe = FileType::from_raw_mode(input.st_mode) == FileType::Fifo
         && fs::access(c"/proc/self/fd/0", Access::WRITE_OK).is_ok();
     let same = |other: fs::Stat| (other.st_dev, other.st_ino) == (input.st_dev, input.st_ino);
-    is_pipe && callers().map_or(true, same)
+    if is_pipe { callers().ok().map(same) } else { Some(false) }
 }

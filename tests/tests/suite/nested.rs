@@ -134,6 +134,36 @@ fn a_policy_that_asks_for_more_runs_nothing_and_the_reason_is_said() {
     }
 }
 
+/// Only a broker can keep a command from writing there.
+#[test]
+fn nothing_runs_without_a_broker_on_a_pipe_that_the_caller_reads() {
+    for_each_user(|user| {
+        for policy in ["{}".to_owned(), weaker(r#""filesystem": {"allowWrite": ["own"]}"#)] {
+            // Nothing inside has variables that name a proxy.
+            let outer = Sandbox::of(user).allow_write(".").http_proxy_port(1);
+            let speak = "echo 'echo spoken >> spoken' > /dev/stdin; echo done";
+            let inside = inner(&outer, &policy, &["sh", "-c", speak]);
+            let listening = where_a_listener_exists(inside.clone());
+            let quoted = |words: &[OsString]| {
+                let words = words.iter().map(|word| word.to_str().unwrap().replace('\'', r"'\''"));
+                words.map(|word| format!("'{word}' ")).collect::<String>()
+            };
+            for (name, words) in [("nested", inside), ("listening", listening)] {
+                let line = quoted(&words);
+                outer.file(format!("work/{name}"), format!("{line}\necho ran\n{line}</dev/null\n"));
+                let script = format!("cat {name} | sh");
+                let outcome =
+                    if name == "nested" { outer.sh(&script) } else { outer.sh_outside(&script) };
+                // What reads elsewhere runs.
+                let said = outcome.stdout.replace("with-listener=OK\n", "");
+                assert_eq!(said, "ran\ndone\n", "{policy}: {outcome:#?}");
+                assert!(outcome.stderr.contains("</dev/null will do"), "{policy}: {outcome:#?}");
+                assert!(!outer.path("work/spoken").exists(), "{policy}: {outcome:#?}");
+            }
+        }
+    });
+}
+
 /// What a policy is to say besides where it may run with less.
 fn weaker(members: &str) -> String {
     format!(r#"{{"enableWeakerNestedSandbox": true, {members}}}"#)

@@ -35,9 +35,11 @@ impl Demands {
         traps: &Traps,
         notes: &mut Notes,
     ) -> Result<Self, Failure> {
+        // A caller that cannot be looked at is outside of the sandbox around, if there is one, which sees to that pipe.
+        let shares = surroundings.shared_input.is_some() && child.shares_input() == Some(true);
         // Without scopes every policy needs it, for signals.
-        let needs_broker =
-            !surroundings.features.contains(Features::SCOPES) || needs_broker(policy);
+        let has_scopes = surroundings.features.contains(Features::SCOPES);
+        let needs_broker = !has_scopes || shares || needs_broker(policy);
         if needs_broker {
             child.must_be_readable()?;
         }
@@ -50,13 +52,12 @@ impl Demands {
             })?;
             (unix.datagrams, unix.streams_send) = (true, true);
         }
-        let kept = cannot_be_left(policy).filter(|_| policy.weaker_nested);
+        let kept = cannot_be_left(policy, shares).filter(|_| policy.weaker_nested);
         if let Some(what) = kept {
             notes.warn(format!(
                 "enableWeakerNestedSandbox changes nothing: {what} cannot be left to another sandbox"
             ));
         }
-        let has_scopes = surroundings.features.contains(Features::SCOPES);
         let may_leave = policy.weaker_nested && kept.is_none() && has_scopes;
         Ok(Self { unix, needs_broker, may_leave })
     }
@@ -77,9 +78,10 @@ fn needs_broker(policy: &Policy) -> bool {
 }
 
 /// What of the policy Landlock would refuse where the broker does not do it, or nobody would hold the command to.
-fn cannot_be_left(policy: &Policy) -> Option<&'static str> {
+fn cannot_be_left(policy: &Policy, shares_input: bool) -> Option<&'static str> {
     let network = &policy.network;
     [
+        ("a pipe that is also the caller's standard input", shares_input),
         ("a list of hosts", Needs::of(network).hosts),
         ("network.allowLocalBinding", network.allow_local_binding),
         ("--ask", network.asks),

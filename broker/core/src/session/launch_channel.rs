@@ -37,7 +37,7 @@ pub struct LaunchChannel {
     /// The launcher has entered a Landlock domain that scopes signals.
     is_scoped: bool,
     /// As [`Handover::shares_input`].
-    shares_input: bool,
+    shares_input: Option<bool>,
     /// The plan and the ruleset, if they are not to be sent before the listener was taken.
     withheld: Option<(Vec<u8>, OwnedFd)>,
 }
@@ -56,7 +56,7 @@ impl LaunchChannel {
     }
 
     /// As [`Handover::shares_input`].
-    pub fn shares_input(&self) -> bool {
+    pub fn shares_input(&self) -> Option<bool> {
         self.shares_input
     }
 

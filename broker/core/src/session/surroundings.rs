@@ -31,7 +31,7 @@ pub struct Surroundings {
 
 impl Surroundings {
     /// Looks at all of it; `is_scoped` as [`Features::find`] takes it, and `shares_input` as the launcher found.
-    pub fn look(is_scoped: bool, shares_input: bool) -> Result<Self, Failure> {
+    pub fn look(is_scoped: bool, shares_input: Option<bool>) -> Result<Self, Failure> {
         check_proc()?;
         let streams_send = check_streams()?;
         let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mountinfo", errno))?;
@@ -39,7 +39,7 @@ impl Surroundings {
             let message = format!("this kernel cannot confine the command: {missing}");
             Failure::Internal("platform", message)
         })?;
-        let input = if shares_input { inherited::input_pipe() } else { Ok(None) };
+        let input = if shares_input == Some(false) { Ok(None) } else { inherited::input_pipe() };
         let shared_input = input.map_err(|errno| unfit("standard input", errno))?;
         Ok(Self { mounts, streams_send, shared_input, features })
     }
@@ -172,6 +172,6 @@ mod tests {
         ] {
             assert_eq!(is_of_own_namespace(status.as_bytes(), own), expected, "{status:?}");
         }
-        assert!(Surroundings::look(false, true).is_ok());
+        assert!(Surroundings::look(false, Some(true)).is_ok());
     }
 }
