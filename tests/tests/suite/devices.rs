@@ -32,6 +32,11 @@ impl Stranger {
         let size = self.master.read(&mut shown).unwrap_or(0);
         String::from_utf8_lossy(&shown[..size]).into_owned()
     }
+
+    /// Whether it was opened by its name, which is over.
+    fn was_opened(&self) -> bool {
+        (&self.master).read(&mut [0]).is_err_and(|error| error.raw_os_error() == Some(libc::EIO))
+    }
 }
 
 /// Opens `path` in every way; says `got` for each that succeeds.
@@ -67,6 +72,31 @@ fn a_strangers_terminal_is_not_opened() {
             assert_eq!(terminal.shown(), "");
             sandbox.probe_outside(format!("controlling {name}")).all_allowed();
             assert_eq!(terminal.shown(), "pwned");
+        }
+    });
+}
+
+/// Access mode 3 is neither reading nor writing for Landlock, which so lets every device be opened, and held.
+#[test]
+fn a_strangers_terminal_is_not_opened_for_neither_reading_nor_writing() {
+    const OPEN: &str = "import os, sys
+for name in sys.argv[1:]:
+    for flags in (3, 3 | os.O_CREAT, 3 | os.O_TRUNC | os.O_NOCTTY | os.O_NONBLOCK):
+        try: os.close(os.open(name, flags)); print('got', name)
+        except OSError as error: print(error.errno)
+own = os.open('own', os.O_RDWR | os.O_CREAT); os.write(own, b'kept'); os.open('own', os.O_PATH | 3); print('own')";
+    for_each_user(|user| {
+        for sandbox in policies(user) {
+            let sandbox = sandbox.allow_write(".");
+            let terminal = Stranger::new(user);
+            let words = ["python3", "-c", OPEN, &terminal.name, "/dev/tty", "own"];
+            let outcome = sandbox.run(words);
+            let refused = "13\n".repeat(9);
+            assert_eq!(outcome.stdout, format!("{refused}own\n"), "{outcome:#?}");
+            assert!(!terminal.was_opened());
+            assert_eq!(sandbox.read("work/own"), "kept");
+            sandbox.run_outside(words).succeeds();
+            assert!(terminal.was_opened());
         }
     });
 }

@@ -134,15 +134,12 @@ pub(crate) fn judge_truncate(
 }
 
 /// Whether a call changes a file's length without being one that writes, which is all that a Landlock
-/// without truncation sees. (Access mode 3 is neither reading nor writing to it.)
+/// without truncation sees.
 pub(crate) fn truncates_unseen(call: &FileCall) -> bool {
     match call {
         FileCall::Truncate(..) => true,
         FileCall::Open(_, how) => {
-            let access = how.flags & OFlags::RWMODE;
-            how.flags.contains(OFlags::TRUNC)
-                && !how.flags.contains(OFlags::PATH)
-                && ![OFlags::WRONLY, OFlags::RDWR].contains(&access)
+            how.flags & (OFlags::RWMODE | OFlags::TRUNC | OFlags::PATH) == OFlags::TRUNC
         }
         FileCall::Create(..) | FileCall::Remove(..) | FileCall::Rename(..) | FileCall::Link(..) => {
             false

@@ -3,15 +3,15 @@
 use super::{any, case, is, judge, lacks, masked, row, when};
 use crate::Syscall::*;
 use crate::Variant;
-use crate::rule::Errno::{ENOSYS, ENOTTY, EPERM, EROFS};
+use crate::rule::Errno::{EACCES, ENOSYS, ENOTTY, EPERM, EROFS};
 use crate::rule::Verdict::{Allow, Deny, Notify};
 use crate::rule::{Arg, Row, When};
 use crate::uapi::*;
 
 const ASKS: &str =
     "asks what may be done, which Landlock does not answer: programs act on what they are told";
-const OPENS: &str = "opening for writing or creating, or as shm_open does; a path descriptor gives no access, \
-    O_PATH voids other flags";
+const OPENS: &str = "opening for writing or creating, or as shm_open does; O_PATH gives no access, voids flags; \
+    Landlock ignores mode 3";
 const CHANGES: &str = "changes files by path: Landlock decides, a refusal is reported";
 const MAKES: &str =
     "makes a file by path, never one that runs as its owner; mkdir heeds no such bits: as mkdir";
@@ -34,9 +34,10 @@ macro_rules! by_flags {
     ($flags:expr, $mode:expr) => {
         &[
             case(&[any($flags, O_PATH)], Allow),
+            case(&[masked($flags, O_ACCMODE, &[O_ACCMODE])], Deny(EACCES)),
             case(&[any($flags, O_CREAT | O_TMPFILE_BIT), any($mode, SETS_ID)], Deny(EPERM)),
             case(&[masked($flags, !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
-            when(CHANGES_LEFT, &[masked($flags, O_ACCMODE, &[O_RDWR, O_ACCMODE])], Notify),
+            when(CHANGES_LEFT, &[masked($flags, O_ACCMODE, &[O_RDWR])], Notify),
             when(LISTINGS, &[is($flags, &[O_NOCTTY])], Notify),
             when(CHANGES_LEFT, &[lacks($flags, O_DIRECTORY)], Allow),
             when(LISTINGS, &[lacks($flags, O_WRITES | O_DIRECTORY)], Allow),
@@ -256,7 +257,7 @@ const LISTINGS: When = When::is(Variant::LISTINGS).unless(Variant::REPORT_READS)
 const CHANGES_LEFT: When =
     When::is(Variant::CHANGES_LEFT).unless(Variant::REPORT_READS.union(Variant::NO_TRUNCATION));
 
-/// Any of these means that more than reading is asked for. O_ACCMODE 3 is write access too (open(2)).
+/// Any of these means that more than reading is asked for.
 const O_WRITES: u32 = O_ACCMODE | O_CREAT | O_TRUNC | O_TMPFILE_BIT;
 
 /// The C libraries open shared memory with O_NOFOLLOW and O_CLOEXEC (shm_open(3)), and few programs anything
