@@ -81,10 +81,15 @@ impl Caller {
 
     /// Where the denials of runs are kept.
     pub fn state(&self) -> Option<PathBuf> {
+        self.states().next()
+    }
+
+    /// The same, and where it is for runs that have no XDG_STATE_HOME.
+    pub fn states(&self) -> impl Iterator<Item = PathBuf> {
         let named = self.variable("XDG_STATE_HOME").map(PathBuf::from);
         let named = named.filter(|path| path.is_absolute());
-        let state = named.or_else(|| Some(self.home.as_ref()?.join(".local/state")));
-        state.map(|state| state.join("landstrip"))
+        let own = self.home.as_ref().map(|home| home.join(".local/state"));
+        named.into_iter().chain(own).map(|state| state.join("landstrip"))
     }
 
     /// The value of a variable, unless it is unset or empty.

@@ -70,17 +70,22 @@ pub fn rule(key: &str, value: &str, caller: &Caller) -> Result<Policy, PolicyErr
     resolve(&written, Vec::new(), caller, &mut Remarks::unwanted())
 }
 
-/// Denies the directory of the denials that are kept, whatever allows it: they tell of other runs. One that is not there
-/// yet is not made: what lies in it is believed.
+/// Denies the directories of the denials that are kept, whatever allows them: they tell of other runs.
 fn hide_denials(policy: &mut Policy, caller: &Caller) {
-    let Some(path) = caller.state() else { return };
-    let is_there = match std::fs::read_dir(&path) {
+    let denies_reads = !policy.files.deny_read.is_empty();
+    caller.states().for_each(|place| hide(policy, &place));
+    policy.hides_denials_alone = !denies_reads && !policy.files.deny_read.is_empty();
+}
+
+/// Denies one of them. If it is not there yet, it is not made: what lies in it is believed.
+fn hide(policy: &mut Policy, path: &Path) {
+    let is_there = match std::fs::read_dir(path) {
         Ok(_) => true,
         // A sandbox around this one refuses it already.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return,
         Err(_) => policy.keeps_denials,
     };
-    let Ok(place) = locate(&path) else { return };
+    let Ok(place) = locate(path) else { return };
     if !is_there {
         let of_trail = |path: PathBuf| match (path.parent(), Component::parse(b"[l]andstrip")) {
             // A glob: what is on the way may be made.
@@ -100,7 +105,6 @@ fn hide_denials(policy: &mut Policy, caller: &Caller) {
         return;
     }
     let files = &mut policy.files;
-    policy.hides_denials_alone = files.deny_read.is_empty();
     for path in place.trail() {
         push_new(&mut files.deny_read, Pattern::literal(&path));
         files.allow_read.retain(|allowed| !allowed.starts_with(&path));

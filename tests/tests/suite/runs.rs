@@ -126,8 +126,8 @@ const TAKE: &str = "touch $0/planted; echo x > $0/mine; rm -f $0/mine; mv $0 mov
 #[test]
 fn no_run_changes_the_temporary_directory_of_another() {
     for_each_user(|user| {
-        // With TMPDIR, and where it is by default.
-        for named in [true, false] {
+        // With TMPDIR, and where it is by default, also for a run that has TMPDIR elsewhere.
+        for (named, differs) in [(true, false), (false, false), (false, true)] {
             let narrow = Sandbox::of(user).allow_write(".");
             let tmp = narrow.dir("tmp");
             let narrow = if named { narrow.env("TMPDIR", &tmp) } else { narrow };
@@ -139,16 +139,38 @@ fn no_run_changes_the_temporary_directory_of_another() {
             let place = private.rsplitn(3, '/').last().unwrap().to_owned();
             assert!(place == if named { tmp.to_str().unwrap() } else { "/var/tmp" }, "{private}");
             let wide = Sandbox::of(user).allow_write(&place).allow_write(".");
-            let wide = if named { wide.env("TMPDIR", &tmp) } else { wide };
+            let wide = if named || differs { wide.env("TMPDIR", &tmp) } else { wide };
             let outcome = wide.run(["sh", "-c", TAKE, &private]);
             outcome.succeeds();
             // What else is there is as writable as before.
-            let other = format!("{place}/landstrip-test-{}-{named}", std::process::id());
+            let other = format!("{place}/landstrip-test-{}-{named}-{differs}", std::process::id());
             wide.sh(&format!("mkdir {other} && echo x > {other}/f && rm -r {other}")).succeeds();
             narrow.file("outside/go", "");
             let outcome = running.wait();
             assert_eq!(outcome.stdout, format!("{private}\nmine\nmine\nmade\n"), "{outcome:#?}");
             assert!(!Path::new(&private).exists(), "{private}");
+        }
+    });
+}
+
+/// As a run has that was started without these variables.
+#[test]
+fn no_run_changes_what_others_keep_where_its_own_variables_do_not_lead() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("~/.local").allow_write("~/.cache");
+        let made = "cd ~; for held in .local/state/landstrip .cache/landstrip; do mkdir -p $held && chmod 700 $held && \
+            printf kept > $held/kept; done";
+        sandbox.sh_outside(made).succeeds();
+        let elsewhere = sandbox.path("outside");
+        let sandbox = sandbox.env("XDG_STATE_HOME", &elsewhere).env("XDG_CACHE_HOME", &elsewhere);
+        let script = "cd ~; for held in .local/state/landstrip .cache/landstrip; do echo x > $held/kept; \
+            echo x > $held/new; mv $held ${held%/*}/moved; done; cat .local/state/landstrip/kept; \
+            echo x > .cache/beside && mkdir -p .local/state/beside && echo made";
+        let outcome = sandbox.sh(script);
+        assert_eq!(outcome.stdout, "made\n", "{outcome:#?}");
+        for holder in ["home/.local/state/landstrip", "home/.cache/landstrip"] {
+            assert_eq!(sandbox.read(format!("{holder}/kept")), "kept", "{outcome:#?}");
+            assert!(!sandbox.path(format!("{holder}/new")).exists(), "{outcome:#?}");
         }
     });
 }

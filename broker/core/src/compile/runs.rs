@@ -26,9 +26,9 @@ pub(crate) fn temporary() -> Option<PathBuf> {
     std::fs::canonicalize(place).ok()
 }
 
-/// Where directories wait that the command makes later.
-pub fn cache() -> Option<PathBuf> {
-    directory("XDG_CACHE_HOME").or_else(|| directory("HOME").map(|home| home.join(".cache")))
+/// Where directories wait that the command makes later, and then where they do for runs that have no XDG_CACHE_HOME.
+pub fn caches() -> impl Iterator<Item = PathBuf> {
+    directory("XDG_CACHE_HOME").into_iter().chain(directory("HOME").map(|home| home.join(".cache")))
 }
 
 /// The absolute path that a variable of the caller's names.
@@ -51,12 +51,13 @@ pub fn holder_of_sockets() -> PathBuf {
     format!("/run/user/{}/landstrip", geteuid().as_raw()).into()
 }
 
-/// All holders that runs of this user have, as far as this one can tell.
+/// All holders that runs of this user have, as far as this one can tell: others may lack the variables that it has.
 pub fn holders() -> impl Iterator<Item = PathBuf> {
     // It may be made later.
-    let cache = cache().and_then(|cache| locate(&cache).ok());
-    let cache = cache.map(|cache| holder_in_cache(&cache.path));
-    temporary().map(|place| holder(&place)).into_iter().chain(cache).chain([holder_of_sockets()])
+    let caches = caches().filter_map(|cache| Some(holder_in_cache(&locate(&cache).ok()?.path)));
+    let usual = std::fs::canonicalize(APART).or_else(|_| std::fs::canonicalize(WRITTEN));
+    let places = temporary().into_iter().chain(usual);
+    places.map(|place| holder(&place)).chain(caches).chain([holder_of_sockets()])
 }
 
 /// Why a holder cannot be used.

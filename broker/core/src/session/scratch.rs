@@ -58,7 +58,7 @@ impl Scratch {
             Ok(callers) if calls_for_one(policy, &callers) => {
                 let temporary = runs::temporary().map(|place| runs::holder(&place));
                 // Another user may have taken the name of the first.
-                let cache = runs::cache().map(|cache| runs::holder_in_cache(&cache));
+                let cache = runs::caches().next().map(|cache| runs::holder_in_cache(&cache));
                 let holders = temporary.into_iter().chain(cache);
                 let mut holders = holders.filter(|holder| !denies(&policy.files, holder));
                 match holders.next().map(|holder| Self::beneath(&holder)) {
@@ -136,7 +136,7 @@ impl Scratch {
             let is_apart = !files.allow_write.iter().any(|root| path.starts_with(root));
             (is_apart && mount_of(&path)? == mount).then_some(path)
         };
-        let cache = runs::cache().and_then(fitting).map(|cache| runs::holder_in_cache(&cache));
+        let cache = runs::caches().take(1).find_map(fitting).map(|it| runs::holder_in_cache(&it));
         let temporary = [runs::temporary, || Some(std::env::temp_dir())];
         let temporary = temporary.into_iter().filter_map(|place| place()).filter_map(fitting);
         let temporary = temporary.map(|place| runs::holder(&place));

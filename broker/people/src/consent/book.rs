@@ -47,7 +47,7 @@ impl Book {
     pub(super) fn new(mut policy: Policy, caller: Caller, written: (usize, usize)) -> Self {
         // What other runs have, and what was kept of them, is protected where it lies in what may be written at launch. What
         // is granted later is not to reach it either.
-        let denials = caller.state().and_then(|place| locate(&place).ok());
+        let denials = caller.states().filter_map(|place| locate(&place).ok());
         let of_runs = holders().chain(denials.map(|place| place.path));
         policy.files.deny_write.extend(of_runs.map(|place| Pattern::literal(&place)));
         let home = caller.home.as_ref().map(|home| home.canonicalize().unwrap_or(home.clone()));

@@ -1,13 +1,13 @@
 //! The directories that are this user's alone and that no sandbox may write: where runs and `landstrip --watch` meet, and
 //! where a policy is made that is to take another one's place.
 
-use landstrip_core::compile::runs::{cache, hold, holder_in_cache, holder_of_sockets};
+use landstrip_core::compile::runs::{caches, hold, holder_in_cache, holder_of_sockets};
 use rustix::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// That in the user's cache.
 pub(super) fn in_cache() -> Option<PathBuf> {
-    cache().map(|cache| holder_in_cache(&cache))
+    caches().next().map(|cache| holder_in_cache(&cache))
 }
 
 /// Opens the one in the cache, and makes it when it is first needed.
