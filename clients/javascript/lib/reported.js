@@ -5,6 +5,7 @@
 const fs = require("node:fs");
 const path = require("node:path");
 const { denial } = require("./reports");
+const { literal } = require("./runtime-config");
 
 /** How many commands are known; of more, the first are forgotten, and cannot be started any more. */
 const COMMANDS_MAX = 1000;
@@ -96,8 +97,11 @@ class Reports {
     return this.#directory;
   }
 
+  /** No command rewrites the policy of another, though who starts it may give it another TMPDIR than this process has. */
   rewrite({ files }, policy) {
-    fs.writeFileSync(files.policy, JSON.stringify(policy), { mode: 0o600 });
+    const { filesystem } = policy;
+    const denyWrite = [...filesystem.denyWrite, literal(this.#directory)];
+    fs.writeFileSync(files.policy, JSON.stringify({ ...policy, filesystem: { ...filesystem, denyWrite } }), { mode: 0o600 });
   }
 
   commands() {

@@ -123,4 +123,4 @@ function policy({ network, filesystem, enableWeakerNestedSandbox }, directory, m
   };
 }
 
-module.exports = { checked, merged, policy, tell, getDefaultWritePaths };
+module.exports = { checked, literal, merged, policy, tell, getDefaultWritePaths };

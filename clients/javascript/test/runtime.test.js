@@ -192,6 +192,18 @@ test("many commands leave no descriptor and no more files than are kept", within
   assert.strictEqual(stdout, "0 2000\n");
 }));
 
+test("no command rewrites the policy of another, whatever TMPDIR it is started with", within((world) => {
+  const { stdout } = ran(world, `${RUN}
+    await SandboxManager.initialize({ ...CONFIG, filesystem: { ...CONFIG.filesystem, allowWrite: [".", "../outside"] } });
+    const next = await SandboxManager.wrapWithSandbox("true");
+    const attack = "for policy in ../outside/landstrip-*/reports-*/*.json; do echo {} > $policy && echo rewritten; done; echo x > ../outside/made && echo made";
+    const wrapped = await SandboxManager.wrapWithSandbox(attack);
+    const env = { ...process.env, TMPDIR: "/tmp" };
+    console.log(spawnSync(wrapped, { shell: true, encoding: "utf8", env }).stdout.trim(), spawnSync(next, { shell: true }).status);
+  `);
+  assert.strictEqual(stdout, "made 0\n");
+}));
+
 test("what a killed program left is removed by the next, and what one that runs has is not", within((world) => {
   const { stdout } = ran(world, `${RUN}
     import { readdirSync } from "node:fs";
