@@ -15,9 +15,12 @@ use super::{origins, presets, reach, reopened, unexpanded};
 use kernel::locate::Located;
 use rules::files::Files;
 use rules::git_links::GitLinks;
+use rules::memory::OF_RUNS;
 use rules::pattern::{Component, Pattern};
 use rules::quick::QuickSet;
 use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Resolves the lists of paths: the rules for files, and the sockets that may be used.
@@ -347,7 +350,7 @@ impl Paths<'_> {
         }
         for path in found.matches {
             match self.memory.locate(&path) {
-                Ok(located) if located.of_process => {}
+                Ok(located) if located.of_process || is_of_run(&prefix.path, &located.path) => {}
                 Ok(located) => {
                     let before: Vec<PathBuf> =
                         prefix.links.iter().map(|link| link.path.clone()).collect();
@@ -370,6 +373,22 @@ impl Grant {
             origin: item.origin.clone(),
         }
     }
+}
+
+/// Whether `path`, which a glob beneath `prefix` matches, is or lies in what runs have to themselves: a directory that is
+/// this user's alone, and called as theirs are. No glob means that, and the next run has another one.
+fn is_of_run(prefix: &Path, path: &Path) -> bool {
+    let is_called = |name: &[u8]| name == b"landstrip" || name.starts_with(OF_RUNS);
+    let is_own = |path: &Path| {
+        let own = rustix::process::geteuid().as_raw();
+        path.symlink_metadata().is_ok_and(|found| {
+            found.is_dir() && found.uid() == own && found.mode() & 0o777 == 0o700
+        })
+    };
+    let inside = path.ancestors().take_while(|above| *above != prefix);
+    let mut named =
+        inside.filter(|path| path.file_name().is_some_and(|name| is_called(name.as_bytes())));
+    named.any(is_own)
 }
 
 /// What of `path` a path can name (PATH_MAX). None if no entry can have its name (NAME_MAX).

@@ -153,6 +153,35 @@ fn no_run_changes_the_temporary_directory_of_another() {
     });
 }
 
+#[test]
+fn no_pattern_means_what_another_run_has() {
+    for_each_user(|user| {
+        let narrow = Sandbox::of(user).allow_write(".");
+        let tmp = narrow.dir("tmp");
+        let share = "from multiprocessing.shared_memory import SharedMemory as s
+import os, time
+m = s('PLACE', create=True, size=4); m.buf[:4] = b'mine'; open(os.environ['TMPDIR'] + '/mine', 'w').write('mine')
+print(os.environ['TMPDIR'], flush=True)
+while not os.path.exists(os.environ['HOME'] + '/../outside/go'): time.sleep(0.01)
+print(bytes(m.buf), open(os.environ['TMPDIR'] + '/mine').read()); m.unlink()";
+        let share = share.replace("PLACE", &format!("landstrip-test-{}", std::process::id()));
+        let narrow = narrow.env("TMPDIR", &tmp);
+        let mut running = narrow.spawn(["python3", "-c", &share]);
+        running.expect("\n");
+        let private = running.stdout().trim().to_owned();
+        narrow.dir("tmp/beside");
+        let wide = Sandbox::of(user).allow_write(".").allow_write("/dev/shm/landstrip-*");
+        let wide = wide.allow_write(tmp.join("**/[0-9a-f]*")).allow_write(tmp.join("*"));
+        let script = "echo x > $0/mine; echo x > $0/new; for mine in /dev/shm/landstrip-*/landstrip-test-* /dev/shm/landstrip-*/objects/landstrip-test-*; do \
+            echo x 1<> $mine; done; echo x > $1/beside/file && echo made";
+        let outcome = wide.run(["sh", "-c", script, &private, tmp.to_str().unwrap()]);
+        assert_eq!(outcome.stdout, "made\n", "{outcome:#?}");
+        narrow.file("outside/go", "");
+        let outcome = running.wait();
+        assert!(outcome.stdout.ends_with("b'mine' mine\n"), "{outcome:#?}");
+    });
+}
+
 /// As a run has that was started without these variables.
 #[test]
 fn no_run_changes_what_others_keep_where_its_own_variables_do_not_lead() {
