@@ -350,7 +350,15 @@ impl Paths<'_> {
         }
         for path in found.matches {
             match self.memory.locate(&path) {
-                Ok(located) if located.of_process || is_of_run(&prefix.path, &located.path) => {}
+                Ok(located) if located.of_process => {}
+                Ok(located) if is_of_run(&prefix.path, &located.path) => {
+                    let message = format!(
+                        "{} is left out, for other runs of landstrip have such directories; a path without a \
+                         pattern allows it",
+                        path.display()
+                    );
+                    self.warn(&item.origin, &message);
+                }
                 Ok(located) => {
                     let before: Vec<PathBuf> =
                         prefix.links.iter().map(|link| link.path.clone()).collect();
