@@ -236,7 +236,15 @@ fn a_device_is_opened_only_if_the_policy_names_it() {
 /// Runs a script of the sandbox's user with mounts of its own; none where that is not permitted.
 fn with_mounts(sandbox: &Sandbox, mounts: &str, script: &str) -> Option<tests::Outcome> {
     let user = if sandbox.user().is_root() { "" } else { "-Ur" };
-    let unshare = format!("exec unshare {user} -mpf sh -c '{mounts} && echo mounted; {script}'");
+    // Who is root there must not take the names that root has in /tmp.
+    let tmp = sandbox.path("tmp");
+    if !tmp.exists() {
+        sandbox.dir("tmp");
+    }
+    let unshare = format!(
+        "TMPDIR={} exec unshare {user} -mpf sh -c '{mounts} && echo mounted; {script}'",
+        tmp.display()
+    );
     let outcome = sandbox.sh_outside(&unshare);
     outcome.stdout.starts_with("mounted\n").then_some(outcome)
 }
