@@ -355,6 +355,10 @@ impl Maker {
         if flags & libc::O_DIRECTORY != 0 && self.random.chance(60) {
             flags &= !(libc::O_ACCMODE | libc::O_CREAT);
         }
+        if flags & libc::O_ACCMODE == libc::O_ACCMODE {
+            // Refused otherwise, whatever is named.
+            flags |= libc::O_PATH;
+        }
         flags.to_string()
     }
 
