@@ -52,7 +52,7 @@ impl Demands {
             })?;
             (unix.datagrams, unix.streams_send) = (true, true);
         }
-        let kept = cannot_be_left(policy, shares).filter(|_| policy.weaker_nested);
+        let kept = cannot_be_left(policy).filter(|_| policy.weaker_nested);
         if let Some(what) = kept {
             notes.warn(format!(
                 "enableWeakerNestedSandbox changes nothing: {what} cannot be left to another sandbox"
@@ -78,10 +78,9 @@ fn needs_broker(policy: &Policy) -> bool {
 }
 
 /// What of the policy Landlock would refuse where the broker does not do it, or nobody would hold the command to.
-fn cannot_be_left(policy: &Policy, shares_input: bool) -> Option<&'static str> {
+fn cannot_be_left(policy: &Policy) -> Option<&'static str> {
     let network = &policy.network;
     [
-        ("a pipe that is also the caller's standard input", shares_input),
         ("a list of hosts", Needs::of(network).hosts),
         ("network.allowLocalBinding", network.allow_local_binding),
         ("--ask", network.asks),

@@ -135,8 +135,8 @@ impl Filter {
     pub(super) fn leave_less(&mut self, view: &View) -> Option<&'static str> {
         self.left = self.left.filter(|_| view.grants.reads != Reads::More);
         self.left.map(|sockets| match sockets {
-            true => "modes, owners, times and attributes of files, Unix sockets and UDP",
-            false => "modes, owners, times and attributes of files",
+            true => "modes, owners, times and attributes of files, writing to standard input, Unix sockets and UDP",
+            false => "modes, owners, times and attributes of files, and writing to standard input",
         })
     }
 

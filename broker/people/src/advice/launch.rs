@@ -98,9 +98,9 @@ fn explain(step: Step, errno: Errno) -> String {
         }
         (Step::Filter, Errno::BUSY | Errno::PERM) => {
             ", and without one only a policy can be enforced that allows no writing and no network \
-             and denies no reading, or with enableWeakerNestedSandbox one that lists no hosts, has no servers of \
-             its own, and denies no reading inside what may be written; standard input cannot be a pipe that the \
-             caller reads as well, instead of which </dev/null will do"
+             and denies no reading, with a standard input that is no pipe which the caller reads as well (</dev/null \
+             will do), or with enableWeakerNestedSandbox one that lists no hosts, has no servers of its own, and denies \
+             no reading inside what may be written"
         }
         _ => "",
     };
