@@ -1,13 +1,12 @@
 //! The loopback ports that the sandbox itself listens on.
 //!
-//! Whether a port is the sandbox's own is asked of the kernel at every connect, never remembered:
-//! the listening socket is looked for among the descriptors of the sandbox's processes, without the lock, for there can
-//! be many; taken and compared with the lock, by the cookie that it had when the broker made it listen (SO_COOKIE,
-//! unique until reboot); and held while the connect is under way. As long as it is held and listens, no other socket can be bound
-//! to the address: SO_REUSEPORT is passed over, and what ends listening other than the last
-//! close, shutdown(2) and connect(2) to AF_UNSPEC, is the broker's to perform. Nor is a connect put
-//! off until later: the filter refuses TCP_FASTOPEN_CONNECT. It is held only
-//! for that long, so that a port is free again when the sandbox closes it.
+//! Whether a port is the sandbox's own is asked of the kernel at every connect, never remembered: the listening socket
+//! is looked for among the descriptors of the sandbox's processes, without the lock, for there can be many; taken and
+//! compared with the lock, by the cookie that it had when the broker made it listen (SO_COOKIE, unique until reboot);
+//! and held while the connect is under way. As long as it is held and listens, no other socket can be bound to the
+//! address: SO_REUSEPORT is passed over, and what ends listening other than the last close, shutdown(2) and connect(2)
+//! to AF_UNSPEC, is the broker's to perform. Nor is a connect put off until later: the filter refuses
+//! TCP_FASTOPEN_CONNECT. It is held only for that long, so that a port is free again when the sandbox closes it.
 //!
 //! The command can make a connect wait as it is begun: O_NONBLOCK is shared with it. So that is done without the lock,
 //! and noted: what would end listening, or have a socket listen that is being connected, waits by itself until it is
