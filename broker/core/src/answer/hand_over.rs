@@ -21,33 +21,32 @@ impl Answerer {
         let Opened { file, flags, after } = opened;
         let close_on_exec = flags.contains(OFlags::CLOEXEC);
         self.handing_over.fetch_add(1, Ordering::SeqCst);
-        let handed = if waits {
+        let unanswered = if waits {
             // The broker must not have it open any more when the target goes on. That takes two wake-ups
             // more.
-            let given = request.give(file.as_fd(), close_on_exec);
-            Err((request, given))
+            Some((request.give(file.as_fd(), close_on_exec), request))
         } else {
             let handed = request.hand_over(file.as_fd(), close_on_exec);
-            handed.map_err(|(request, errno)| (request, Err(errno)))
+            handed.err().map(|(request, errno)| (Err(errno), request))
         };
-        match (&handed, &after) {
+        match (&unanswered, &after) {
             // Kept for the same call, made again: what cannot be opened so twice.
-            (Err((request, Err(Errno::NOENT))), After::PipeEnd | After::Created(_)) => {
+            (Some((Err(Errno::NOENT), request)), After::PipeEnd | After::Created(_)) => {
                 request.keep(file.as_fd(), close_on_exec, matches!(after, After::PipeEnd));
             }
             // The kernel takes the number of the descriptor first, and changes nothing if it cannot. By now somebody
             // can have put another file there, which stays. If that is done after the look, it is removed with the
             // rights of the target, which could have removed it itself: it is permitted to make, and so to remove,
             // what has this name.
-            (Err((request, Err(Errno::MFILE))), After::Created(entry)) if entry.leads_to(&file) => {
-                let remove = || entry.remove(request.confirm()?, AtFlags::empty());
+            (Some((Err(Errno::MFILE), request)), After::Created(made)) if made.leads_to(&file) => {
+                let remove = || made.remove(request.confirm()?, AtFlags::empty());
                 let _ = self.rights.with_those_of(request.target(), remove);
             }
             _ => {}
         }
         drop(file);
         self.handing_over.fetch_sub(1, Ordering::SeqCst);
-        let Err((request, given)) = handed else { return };
+        let Some((given, request)) = unanswered else { return };
         let given = match (given, after) {
             // Nobody waits for an answer.
             (Err(Errno::NOENT), _) => return,

@@ -136,7 +136,7 @@ impl Scratch {
             let is_apart = !files.allow_write.iter().any(|root| path.starts_with(root));
             (is_apart && mount_of(&path)? == mount).then_some(path)
         };
-        let cache = runs::caches().take(1).find_map(fitting).map(|it| runs::holder_in_cache(&it));
+        let cache = runs::caches().next().and_then(fitting).map(|it| runs::holder_in_cache(&it));
         let temporary = [runs::temporary, || Some(std::env::temp_dir())];
         let temporary = temporary.into_iter().filter_map(|place| place()).filter_map(fitting);
         let temporary = temporary.map(|place| runs::holder(&place));

@@ -37,8 +37,6 @@ use std::time::{Duration, Instant};
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Stack of a thread that looks who asks.
 const STACK: usize = 256 * 1024;
-/// How many threads may look at who connects: one for each question that may be open.
-const LOOKING_MAX: usize = OPEN_MAX;
 /// What Landlock was not told at launch it lets nobody execute.
 const NOT_EXECUTED: &str = "what is made there cannot be executed in this run";
 
@@ -213,8 +211,9 @@ impl Counsel for Asking {
         self.have_wait(waiter, (&rule, &denial), |_, number| {
             let (open, channel) = (Arc::clone(&self.open), Arc::clone(&self.channel));
             let (proxy, looking) = (self.proxy.clone(), Arc::clone(&self.looking));
-            // What the process says of itself it can make wait, for longer than the question is open.
-            if Arc::strong_count(&looking) > 1 + LOOKING_MAX {
+            // What the process says of itself it can make wait, for longer than the question is open: there are no more
+            // threads for it than questions may be.
+            if Arc::strong_count(&looking) > 1 + OPEN_MAX {
                 return false;
             }
             let look = move || {
