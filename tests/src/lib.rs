@@ -31,7 +31,7 @@ pub use outcome::Outcome;
 pub use peers::{FullBacklog, TcpPeer, UnixPeer, free_port, own_address};
 pub use programs::{INSTALLED, Programs, programs};
 pub use questions::Questions;
-pub use sandbox::{Running, Sandbox};
+pub use sandbox::{Running, Sandbox, quoted};
 pub use snapshot::Snapshot;
 pub use terminal::Terminal;
 pub use twin::{repository, same};

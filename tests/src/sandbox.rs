@@ -541,3 +541,8 @@ impl Drop for Running {
         }
     }
 }
+
+/// A text as one word of the shell's.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

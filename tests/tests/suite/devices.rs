@@ -237,13 +237,9 @@ fn a_device_is_opened_only_if_the_policy_names_it() {
 fn with_mounts(sandbox: &Sandbox, mounts: &str, script: &str) -> Option<tests::Outcome> {
     let user = if sandbox.user().is_root() { "" } else { "-Ur" };
     // Who is root there must not take the names that root has in /tmp.
-    let tmp = sandbox.path("tmp");
-    if !tmp.exists() {
-        sandbox.dir("tmp");
-    }
     let unshare = format!(
         "TMPDIR={} exec unshare {user} -mpf sh -c '{mounts} && echo mounted; {script}'",
-        tmp.display()
+        sandbox.name("outside")
     );
     let outcome = sandbox.sh_outside(&unshare);
     outcome.stdout.starts_with("mounted\n").then_some(outcome)

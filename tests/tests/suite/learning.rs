@@ -5,7 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::unix::fs::symlink;
 use tests::{
     ESCAPED, Origin, Outcome, Sandbox, Snapshot, TcpPeer, UnixPeer, User, copy_program,
-    for_each_user, skipped,
+    for_each_user, quoted, skipped,
 };
 
 /// Where the draft goes.
@@ -293,7 +293,6 @@ fn a_name_is_in_the_draft_as_it_is_called() {
         // A program that is called so, and a process that calls itself so.
         let program = sandbox.path("home").join(program.replace('/', "_"));
         copy_program("/bin/sh", &program);
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
         let mut script = "set -e; python3 -c 'import ctypes, os; ctypes.CDLL(None).prctl(15, b\"#\\n - /etc\"); \
             open(os.environ[\"HOME\"] + \"/named\", \"w\")'"
             .to_owned();

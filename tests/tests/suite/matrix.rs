@@ -9,7 +9,7 @@ use crate::own_sockets::PEER;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixListener;
-use tests::{Sandbox, UnixPeer, User, for_each_user};
+use tests::{Sandbox, UnixPeer, User, for_each_user, quoted};
 
 /// What nothing in the sandbox may say of a file that is denied.
 const SECRET: &str = "TOPSECRET";
@@ -153,7 +153,7 @@ const MATRIX: &[Cell] = &[
         denied: "secret",
         allowed: "plain",
         gains: |sandbox, name| {
-            let command = quoted(sandbox);
+            let command = start_of(sandbox);
             let script = "echo more >> /dev/stdin; echo more >> /proc/self/fd/0";
             sandbox.sh_outside(&format!("{command} -- sh -c '{script}' < {name}"));
             sandbox.read(format!("work/{name}")).contains("more")
@@ -201,7 +201,7 @@ const MATRIX: &[Cell] = &[
         denied: "keys",
         allowed: "dir",
         gains: |sandbox, name| {
-            let line = quoted(sandbox);
+            let line = start_of(sandbox);
             let inside = format!("{line} -- cat /proc/self/fd/0/file /dev/stdin/file < {name}");
             sandbox.sh_outside(&inside).stdout.contains(SECRET)
         },
@@ -437,10 +437,10 @@ print(reached.recv(9) and 'gained')
 ";
 
 /// The words that start a command in the sandbox, for a shell.
-fn quoted(sandbox: &Sandbox) -> String {
+fn start_of(sandbox: &Sandbox) -> String {
     let words = sandbox.command_line();
     let words = words.iter().map(|word| word.to_string_lossy());
-    words.fold(String::new(), |line, word| format!("{line} '{word}'"))
+    words.fold(String::new(), |line, word| format!("{line} {}", quoted(&word)))
 }
 
 /// Whether a socket is reached that the command moves: a stranger's, `agent`, or `own`, which it makes.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use std::ffi::OsString;
-use tests::{ESCAPED, Sandbox, TcpPeer, UnixPeer, for_each_user, programs};
+use tests::{ESCAPED, Sandbox, TcpPeer, UnixPeer, for_each_user, programs, quoted};
 
 /// `landstrip -p POLICY -- COMMAND...` as words for an outer sandbox.
 fn inner(outer: &Sandbox, policy: &str, command: &[&str]) -> Vec<OsString> {
@@ -144,12 +144,9 @@ fn nothing_runs_without_a_broker_on_a_pipe_that_the_caller_reads() {
             let speak = "echo 'echo spoken >> spoken' > /dev/stdin; echo done";
             let inside = inner(&outer, policy, &["sh", "-c", speak]);
             let listening = where_a_listener_exists(inside.clone());
-            let quoted = |words: &[OsString]| {
-                let words = words.iter().map(|word| word.to_str().unwrap().replace('\'', r"'\''"));
-                words.map(|word| format!("'{word}' ")).collect::<String>()
-            };
             for (name, words) in [("nested", inside), ("listening", listening)] {
-                let line = quoted(&words);
+                let words = words.iter().map(|word| quoted(word.to_str().unwrap()) + " ");
+                let line: String = words.collect();
                 outer.file(format!("work/{name}"), format!("{line}\necho ran\n{line}</dev/null\n"));
                 let script = format!("cat {name} | sh");
                 let outcome =

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use tests::{Sandbox, for_each_user, programs, skipped};
+use tests::{Sandbox, for_each_user, programs, quoted, skipped};
 
 /// A script of Python's that runs landstrip with a policy behind /dev/fd/N: `$1` says how it is handed over, `$2` what
 /// is in it, and the rest is the command.
@@ -408,8 +408,8 @@ fn no_tree_makes_a_preset_refuse_to_start() {
             sandbox.dir("work/sub");
             let launcher = programs().landstrip().to_str().unwrap().to_owned();
             let agent = |script: &str| {
-                let script = script.replace('\'', "'\\''");
-                let line = format!("cd sub && exec {launcher} -p agent -- sh -c '{script}'");
+                let script = quoted(script);
+                let line = format!("cd sub && exec {launcher} -p agent -- sh -c {script}");
                 sandbox.sh_outside(&line)
             };
             // By the sandbox itself, from above.

@@ -2,14 +2,13 @@
 //! one that the command starts in. Whether an attack worked is told from outside, when the user does what it waits for.
 
 use crate::presets::{host, under};
-use tests::{Outcome, Sandbox, User, for_each_user, programs};
+use tests::{Outcome, Sandbox, User, for_each_user, programs, quoted};
 
 /// Runs `script` under the preset in `directory`.
 fn agent_in(sandbox: &Sandbox, directory: &str, script: &str) -> Outcome {
     let landstrip = programs().landstrip();
-    let script = script.replace('\'', "'\\''");
-    let run =
-        format!("cd {directory} && exec {} -p agent -- sh -c '{script}'", landstrip.display());
+    let (landstrip, script) = (landstrip.display(), quoted(script));
+    let run = format!("cd {directory} && exec {landstrip} -p agent -- sh -c {script}");
     sandbox.sh_outside(&run)
 }
 

@@ -1,7 +1,7 @@
 //! A program that draws the whole screen, in one window of tmux, and `--watch` in another: the screen is drawn as it is
 //! without landstrip, and what is typed to either is its own.
 
-use tests::{ESCAPED, Sandbox, User, eventually, for_each_user, skipped};
+use tests::{ESCAPED, Sandbox, User, eventually, for_each_user, quoted, skipped};
 
 /// The windows of one server of tmux.
 struct Windows<'a>(&'a Sandbox);
@@ -40,11 +40,6 @@ impl Drop for Windows<'_> {
     fn drop(&mut self) {
         self.tmux("kill-server");
     }
-}
-
-/// As one word of the shell's.
-fn quoted(line: &str) -> String {
-    format!("'{line}'")
 }
 
 const VIM: &str = "vim -N -u NONE -i NONE -n ~/.npm/a";
