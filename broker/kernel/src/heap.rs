@@ -9,6 +9,10 @@ use dlmalloc::Dlmalloc;
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::Mutex;
 
+/// How much it takes from the kernel at a time, in bytes: about what a launch needs. In pieces of 64 KiB, as is usual,
+/// that took 1 or 2 of 100 parts of a launch.
+const PIECE: usize = 1 << 20;
+
 /// One for all threads.
 #[expect(missing_debug_implementations, reason = "printing it would allocate")]
 pub struct Heap(Mutex<Dlmalloc>);
@@ -16,7 +20,9 @@ pub struct Heap(Mutex<Dlmalloc>);
 impl Heap {
     /// One with nothing in it.
     pub const fn empty() -> Self {
-        Self(Mutex::new(Dlmalloc::new()))
+        let mut heap = Dlmalloc::new();
+        heap.set_granularity(PIECE);
+        Self(Mutex::new(heap))
     }
 }
 
@@ -30,11 +36,6 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         // SAFETY: as above.
         unsafe { lock(&self.0).free(memory, layout.size(), layout.align()) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
-        unsafe { lock(&self.0).calloc(layout.size(), layout.align()) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
