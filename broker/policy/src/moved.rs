@@ -151,21 +151,23 @@ impl Moved {
     /// Where else that is which `text` names: a text relative to a path for each.
     pub(super) fn of_item<'a>(&self, text: &'a str) -> Vec<(&'a str, PathBuf)> {
         let found = self.places.iter().filter_map(|(usual, place, value)| {
-            let beneath = |text: &'a str, above: &str| {
-                text.strip_prefix(above).filter(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
             match (beneath(text, usual), value) {
                 (Some(rest), _) => {
                     let rest = rest.trim_start_matches('/');
                     Some((if rest.is_empty() { "." } else { rest }, place.clone()))
                 }
                 // It lies in what is denied.
-                (None, Files) if Path::new(usual).starts_with(text) => Some((".", place.clone())),
+                (None, Files) if beneath(usual, text).is_some() => Some((".", place.clone())),
                 _ => None,
             }
         });
         found.collect()
     }
+}
+
+/// What of `text` is beneath `above`, of paths that presets write.
+fn beneath<'a>(text: &'a str, above: &str) -> Option<&'a str> {
+    text.strip_prefix(above).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

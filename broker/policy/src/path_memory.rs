@@ -85,10 +85,8 @@ impl Memory {
     /// settings.
     pub(crate) fn beneath_directory<'a>(&mut self, path: &'a Path) -> &'a Path {
         let mut is_directory = |part| self.look(part).is_ok_and(|found| found == Found::Directory);
-        path.ancestors()
-            .take_while(|part| *part == path || !is_directory(part))
-            .last()
-            .unwrap_or(path)
+        let above = path.ancestors().skip(1).take_while(|part| !is_directory(part));
+        above.last().unwrap_or(path)
     }
 
     /// Whether `path`, whose directory is canonical, is known to be no file.

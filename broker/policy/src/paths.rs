@@ -251,7 +251,8 @@ impl Paths<'_> {
         writable: &[Grant],
     ) -> Option<Pattern> {
         let above = self.memory.beneath_directory(path);
-        let is_needed = above != path && writable.iter().any(|it| above.starts_with(&it.path));
+        let is_above = above.as_os_str().len() < path.as_os_str().len();
+        let is_needed = is_above && writable.iter().any(|it| above.starts_with(&it.path));
         let pattern = is_needed.then(|| Pattern::beside(beside, above, Vec::new()))?;
         Some(pattern.naming_no_file(self.memory.is_no_file(above)))
     }

@@ -73,5 +73,5 @@ impl Split {
 
 /// Whether it means nothing but itself anywhere in a path, as nearly all do.
 pub(super) fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte)
+    byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'~')
 }

@@ -46,7 +46,7 @@ fn pairs(mounts: &[Mount]) -> Vec<(PathBuf, PathBuf)> {
     let mut pairs = Vec::new();
     for (outer, inner) in mounts.iter().flat_map(|one| mounts.iter().map(move |other| (one, other)))
     {
-        if outer == inner || outer.device != inner.device {
+        if outer.device != inner.device || outer == inner {
             continue;
         }
         let Ok(within) = inner.root.strip_prefix(&outer.root) else { continue };
