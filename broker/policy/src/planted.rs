@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 impl Paths<'_> {
     /// Refuses what would be allowed only through a symbolic link that lies where the command may write, or where one
     /// in this directory or its work tree could under a wider policy: an earlier run could have made it, to be let out by
-    /// the next one. Under a preset, which knows what its paths are for, also one in the home that leads to no place for
-    /// that. A literal entry is an error, since it can name the target instead; a match of a glob, and what a preset
+    /// the next one; for what is written, also one in the home that leads to what is obeyed there. Under a preset, which
+    /// knows what its paths are for, also one in the home that leads to no place for that. A literal entry is an error, since it can name the target instead; a match of a glob, and what a preset
     /// says, is left out.
     pub(super) fn drop_planted(
         &mut self,
@@ -44,7 +44,7 @@ impl Paths<'_> {
         };
         let all = rules_of(reach.clone(), paths(&grants.inside), paths(&grants.read));
         let caller = self.caller;
-        let planted = |grant: &Grant| {
+        let led_by = |grant: &Grant, is_written: bool| {
             // What is denied now was likely denied before.
             let was_free = |link: &Path| !covers(deny_write, link);
             let is_planted = |link: &&PathBuf| {
@@ -52,10 +52,14 @@ impl Paths<'_> {
                     || was_free(link) && leads_out(link, &grant.path, caller)
                     || presets::is_file(&grant.origin.file)
                         && leads_astray(link, &grant.path, caller)
+                    || is_written && leads_to_settings(link, &grant.path, caller)
             };
             grant.links.iter().find(is_planted).cloned()
         };
-        let sound = |list: &[Grant]| {
+        let planted = |grant: &Grant| led_by(grant, true);
+        // What is read is often kept in a repository, and links are the way to sockets whose names change.
+        let planted_unwritten = |grant: &Grant| led_by(grant, false);
+        let sound = |list: &[Grant], planted: &dyn Fn(&Grant) -> Option<PathBuf>| {
             let sound = list.iter().filter(|grant| planted(grant).is_none());
             sound.map(|grant| grant.path.clone()).collect::<Vec<_>>()
         };
@@ -66,16 +70,17 @@ impl Paths<'_> {
         };
         let inside = grants.inside.iter().filter(|grant| planted_inside(grant).is_none());
         let inside = inside.map(|grant| grant.path.clone()).collect();
-        let trusted = rules_of(sound(&grants.write), inside, sound(&grants.read));
-        let sockets = sound(&grants.sockets);
+        let read = sound(&grants.read, &planted_unwritten);
+        let trusted = rules_of(sound(&grants.write, &planted), inside, read);
+        let sockets = sound(&grants.sockets, &planted_unwritten);
 
         let widens_write = |path: &Path| all.access(path).write && !trusted.access(path).write;
         let widens_read = |path: &Path| all.access(path).read && !trusted.access(path).read;
         let widens_sockets = |path: &Path| !sockets.iter().any(|socket| path.starts_with(socket));
         self.keep_sound(&mut grants.write, &planted, &widens_write)?;
         self.keep_sound(&mut grants.inside, &planted_inside, &|_| true)?;
-        self.keep_sound(&mut grants.read, &planted, &widens_read)?;
-        self.keep_sound(&mut grants.sockets, &planted, &widens_sockets)
+        self.keep_sound(&mut grants.read, &planted_unwritten, &widens_read)?;
+        self.keep_sound(&mut grants.sockets, &planted_unwritten, &widens_sockets)
     }
 
     fn keep_sound(
@@ -108,15 +113,21 @@ impl Paths<'_> {
 }
 
 /// Whether `link` is the user's own, in the working directory or in a work tree of git, and leads out of that to
-/// `target`. At a home everything is the user's, and so are links that were made there once and for all.
+/// `target`.
 fn leads_out(link: &Path, target: &Path, caller: &Caller) -> bool {
-    let Ok(cwd) = caller.cwd.canonicalize() else { return true };
+    let Some(mut trees) = trees_around(link, caller) else { return true };
+    trees.any(|tree| !target.starts_with(tree)) && is_own(link)
+}
+
+/// The working directory and the work trees of git that `link` is in; none if that is not known. At a home everything is
+/// the user's, and so are links that were made there once and for all.
+fn trees_around(link: &Path, caller: &Caller) -> Option<impl Iterator<Item = PathBuf>> {
+    let cwd = caller.cwd.canonicalize().ok()?;
     let home = reach::home(caller);
-    let is_left = |tree: PathBuf| {
-        let is_inside = link.starts_with(&tree) && !target.starts_with(&tree);
-        is_inside && home.as_ref().is_none_or(|home| !home.starts_with(&tree))
+    let is_around = move |tree: &PathBuf| {
+        link.starts_with(tree) && home.as_ref().is_none_or(|home| !home.starts_with(tree))
     };
-    repositories::tops(link).chain([cwd]).any(is_left) && is_own(link)
+    Some(repositories::tops(link).chain([cwd]).filter(is_around))
 }
 
 /// Whether `link` is the user's own, in the home, and leads to what is not known to be no more than a place for
@@ -128,6 +139,16 @@ fn leads_astray(link: &Path, target: &Path, caller: &Caller) -> bool {
     let is_project = |top: PathBuf| !home.starts_with(top);
     let may_be_meant = harmless::may_hold_caches(target, &home);
     (!may_be_meant || repositories::tops(target).any(is_project)) && is_own(link)
+}
+
+/// Whether `link` is the user's own, and leads from a place in the home to what is obeyed there, and is in no tree with
+/// both: no policy means that.
+fn leads_to_settings(link: &Path, target: &Path, caller: &Caller) -> bool {
+    let are_in = |tree: &Path| link.starts_with(tree) && target.starts_with(tree);
+    let of_settings =
+        |home: &Path| are_in(home) && !harmless::may_hold_caches(target, home) && is_own(link);
+    reach::home(caller).is_some_and(|home| of_settings(&home))
+        && !trees_around(link, caller).is_some_and(|mut trees| trees.any(|tree| are_in(&tree)))
 }
 
 fn is_own(link: &Path) -> bool {

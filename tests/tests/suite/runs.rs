@@ -567,6 +567,34 @@ fn no_link_in_a_cache_leads_a_later_run_to_settings() {
     });
 }
 
+/// A policy of the user's own lets a path be written that an earlier run had in its working directory.
+#[test]
+fn no_link_in_an_earlier_working_directory_leads_a_later_run_to_settings() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for directory in ["home/data", "home/.ssh", "home/bin", "home/caches"] {
+            sandbox.dir(directory);
+        }
+        let landstrip = programs().landstrip().display().to_string();
+        for path in ["~/data/cache", "~/data/*"] {
+            let policy = format!(r#"{{"filesystem": {{"allowWrite": [".", "{path}"]}}}}"#);
+            let policy = sandbox.file("p.json", policy).display().to_string();
+            for (target, is_followed) in [("~/.ssh", false), ("~/bin", false), ("~/caches", true)] {
+                let plant = format!("rm -f cache; {landstrip} -p {policy} ln -s {target} cache");
+                let plant = format!("cd ~/data; {plant}");
+                sandbox.sh_outside(&plant).succeeds();
+                let follow = format!("{landstrip} -p {policy} sh -c 'echo > ~/data/cache/made'");
+                let outcome = sandbox.sh_outside(&follow);
+                let is_there = sandbox.sh_outside(&format!("rm {target}/made")).status == Some(0);
+                assert!(is_followed || !is_there, "ESCAPED: {path} {target}");
+                assert_eq!(is_there, is_followed, "{path} {target}: {outcome:#?}");
+                let told = outcome.stderr.contains("data/cache is a symbolic link");
+                assert_eq!(told, !is_followed && !path.ends_with('*'), "{outcome:#?}");
+            }
+        }
+    });
+}
+
 /// The link lies in a work tree of git, and the later run is started in another directory.
 #[test]
 fn a_link_out_of_a_work_tree_is_not_followed_from_elsewhere() {
