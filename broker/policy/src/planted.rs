@@ -9,6 +9,7 @@ use rules::files::Files;
 use rules::paths::{Rules, covers};
 use rules::pattern::Pattern;
 use rustix::process::geteuid;
+use std::borrow::Cow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -16,8 +17,8 @@ impl Paths<'_> {
     /// Refuses what would be allowed only through a symbolic link that lies where the command may write, or where one
     /// in this directory or its work tree could under a wider policy: an earlier run could have made it, to be let out by
     /// the next one; for what is written, also one in the home that leads to what is obeyed there. Under a preset, which
-    /// knows what its paths are for, also one in the home that leads to no place for that. A literal entry is an error, since it can name the target instead; a match of a glob, and what a preset
-    /// says, is left out.
+    /// knows what its paths are for, also one in the home that leads to no place for that. A literal entry is an error,
+    /// since it can name the target instead; a match of a glob, and what a preset says, is left out.
     pub(super) fn drop_planted(
         &mut self,
         grants: &mut Grants,
@@ -141,14 +142,15 @@ fn leads_astray(link: &Path, target: &Path, caller: &Caller) -> bool {
     (!may_be_meant || repositories::tops(target).any(is_project)) && is_own(link)
 }
 
-/// Whether `link` is the user's own, and leads from a place in the home to what is obeyed there, and is in no tree with
-/// both: no policy means that.
+/// Whether `link` is the user's own, in the home, and leads to what is obeyed there, but not within a tree around it: no
+/// policy means that.
 fn leads_to_settings(link: &Path, target: &Path, caller: &Caller) -> bool {
-    let are_in = |tree: &Path| link.starts_with(tree) && target.starts_with(tree);
-    let of_settings =
-        |home: &Path| are_in(home) && !harmless::may_hold_caches(target, home) && is_own(link);
-    reach::home(caller).is_some_and(|home| of_settings(&home))
-        && !trees_around(link, caller).is_some_and(|mut trees| trees.any(|tree| are_in(&tree)))
+    let are_in = |home: &Cow<'_, Path>| link.starts_with(home) && target.starts_with(home);
+    let Some(home) = reach::home(caller).filter(are_in) else { return false };
+    let mut trees = trees_around(link, caller).into_iter().flatten();
+    !harmless::may_hold_caches(target, &home)
+        && !trees.any(|tree| target.starts_with(tree))
+        && is_own(link)
 }
 
 fn is_own(link: &Path) -> bool {

@@ -55,6 +55,7 @@ pub(super) fn in_trees<'a>(
     let may_change = |path: &PathBuf| {
         writable.iter().any(|(root, _)| path.starts_with(root) || root.starts_with(path))
     };
+    // Each item at least once, and those in `.git` for each repository.
     let (mut found, mut names) = (Vec::with_capacity(2 * items.len()), Vec::new());
     let of_git = items.iter().find(|item| is_in_trees(item) && item.text == git_settings::ITEM);
     let mut repositories = repositories_of(&trees, &mut names);

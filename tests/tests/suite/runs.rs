@@ -580,11 +580,10 @@ fn no_link_in_an_earlier_working_directory_leads_a_later_run_to_settings() {
             let policy = format!(r#"{{"filesystem": {{"allowWrite": [".", "{path}"]}}}}"#);
             let policy = sandbox.file("p.json", policy).display().to_string();
             for (target, is_followed) in [("~/.ssh", false), ("~/bin", false), ("~/caches", true)] {
-                let plant = format!("rm -f cache; {landstrip} -p {policy} ln -s {target} cache");
-                let plant = format!("cd ~/data; {plant}");
-                sandbox.sh_outside(&plant).succeeds();
-                let follow = format!("{landstrip} -p {policy} sh -c 'echo > ~/data/cache/made'");
-                let outcome = sandbox.sh_outside(&follow);
+                let plant = format!("{landstrip} -p {policy} ln -s {target} cache");
+                sandbox.sh_outside(&format!("cd ~/data && rm -f cache && {plant}")).succeeds();
+                let outcome =
+                    sandbox.landstrip(["-p", &policy, "sh", "-c", "echo > ~/data/cache/made"]);
                 let is_there = sandbox.sh_outside(&format!("rm {target}/made")).status == Some(0);
                 assert!(is_followed || !is_there, "ESCAPED: {path} {target}");
                 assert_eq!(is_there, is_followed, "{path} {target}: {outcome:#?}");
