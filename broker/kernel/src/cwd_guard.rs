@@ -38,7 +38,7 @@ impl CwdGuard {
     /// Returns [`Errno::AGAIN`] while another thread needs the place, [`Errno::NOENT`] if the directory was removed or
     /// is mounted nowhere, and what chdir(2) and getcwd(2) return.
     pub fn of(target: Target) -> io::Result<Self> {
-        let link = target.working_link();
+        let link = target.proc("cwd");
         Self::enter(|| ptrace_capability::of(|| process::chdir(&link)))
     }
 

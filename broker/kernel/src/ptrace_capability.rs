@@ -29,7 +29,7 @@ pub fn keep() -> io::Result<()> {
 }
 
 /// Looks at a process of the sandbox: once more with the capability if the kernel refuses.
-pub(super) fn of<R>(look: impl Fn() -> io::Result<R>) -> io::Result<R> {
+pub fn of<R>(look: impl Fn() -> io::Result<R>) -> io::Result<R> {
     match look() {
         Err(Errno::PERM | Errno::ACCESS) if KEPT.load(Ordering::SeqCst) => {
             let _raised = Raised::raise()?;

@@ -225,17 +225,12 @@ impl Target {
     /// Returns what readlink(2) returns; [`Errno::NAMETOOLONG`] for a longer one.
     pub fn working_directory(&self) -> io::Result<Vec<u8>> {
         const SHORT: usize = 256;
-        let link = self.working_link();
+        let link = self.proc("cwd");
         let path = ptrace_capability::of(|| {
             let mut buffer = [MaybeUninit::uninit(); SHORT];
             fs::readlinkat_raw(fs::CWD, &link, &mut buffer).map(|(path, _)| path.to_vec())
         })?;
         if path.len() < SHORT { Ok(path) } else { Err(Errno::NAMETOOLONG) }
-    }
-
-    /// The link in proc(5) that leads to the working directory.
-    pub(super) fn working_link(&self) -> String {
-        self.proc("cwd")
     }
 
     /// What the descriptor `number` refers to, with O_PATH.
@@ -256,7 +251,7 @@ impl Target {
     }
 
     /// The path of what proc(5) has under `name` of the target.
-    fn proc(&self, name: &str) -> String {
+    pub fn proc(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.thread.as_raw_nonzero())
     }
 

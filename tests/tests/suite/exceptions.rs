@@ -49,10 +49,16 @@ fn world(user: User, opened: &str) -> Sandbox {
 #[test]
 fn a_directory_is_listed_through_links_of_any_name() {
     for_each_user(|user| {
-        for opened in OPENED {
-            let sandbox = world(user, opened);
-            let unfollowed = "python3 -c 'import os; print(sorted(os.listdir(os.open(\"two/\", \
-                os.O_NOFOLLOW | os.O_DIRECTORY))))'";
+        // Whether reads are watched or not.
+        for (opened, reports) in
+            OPENED.into_iter().flat_map(|opened| [(opened, "all"), (opened, "changes")])
+        {
+            let sandbox = world(user, opened).options(["--report", reports]);
+            let unfollowed = "python3 -c 'import os; listed = os.O_NOFOLLOW | os.O_DIRECTORY
+print(sorted(os.listdir(os.open(\"two/\", listed))), os.listdir(os.open(\"one/plain\", listed)))
+here, up = (os.open(name, os.O_DIRECTORY) for name in (\".\", \"../home\"))
+print(sorted(os.listdir(os.open(\"two\", os.O_DIRECTORY, dir_fd=here))))
+print(sorted(os.listdir(os.open(\"area\", listed, dir_fd=up))))'";
             let followed = "ls one/ two/ two/. one/../area /proc/self/cwd/two/ there/plain/..; cd two && ls; ls ../one/";
             let listed = &format!("{unfollowed}; {followed}");
             let inside = sandbox.sh(listed);
@@ -61,7 +67,7 @@ fn a_directory_is_listed_through_links_of_any_name() {
             let denied = "ls keys/ area/ one/../.ssh area; cat one/key two/key one/../.ssh/id area/id notes; \
                 python3 -c 'import os; os.open(\"two\", os.O_RDONLY | os.O_NOFOLLOW)' 2>&1 | grep -c Errno.40";
             let outcome = sandbox.sh(denied);
-            assert_eq!(outcome.stdout, "1\n", "{opened} {outcome:#?}");
+            assert_eq!(outcome.stdout, "1\n", "{opened} {reports} {outcome:#?}");
             assert!(sandbox.sh_outside(denied).stdout.contains("TOPSECRET"));
         }
     });

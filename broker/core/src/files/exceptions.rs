@@ -70,10 +70,8 @@ fn unknown_to_landlock(
 ) -> Option<Exception> {
     let follow = !flags.contains(OFlags::NOFOLLOW);
     // Spares a path walk for most files that are read.
-    let leads_on = follow || look.path.ends_with(b"/");
     let starts_there = || view.brokers_processes && look.starts_on_proc();
-    let may_be_one =
-        || look.may_name_exception(view) || leads_on && look.names_link() || starts_there();
+    let may_be_one = || look.may_name_exception(view) || look.follows_link(flags) || starts_there();
     if writes(flags) || !view.has_exceptions() || !may_be_one() {
         return None;
     }

@@ -263,13 +263,12 @@ impl Judge {
     fn leave(&self, request: &Request<'_>, call: &FileCall, relied: LandlockReason) -> FileVerdict {
         // Of what is let through whatever is there; before a change of what paths lead to, nothing is remembered.
         let may_ask = relied == LandlockReason::Alone && !call.redirects_paths();
+        let wants_reads = self.traps.wants(FileOperation::Read);
+        let known = may_ask.then_some((&*self.observer, &*self.view, wants_reads));
         // What is granted is no denial.
         let looks = match relied {
             LandlockReason::Granted | LandlockReason::Futile => Vec::new(),
-            _ => {
-                let known = may_ask.then_some((&*self.observer, &*self.view));
-                look::look(request.target(), call, known)
-            }
+            _ => look::look(request.target(), call, known),
         };
         if let Some(shared) = &self.shared
             && looks.iter().any(|look| memory::name(&look.path).is_some())
@@ -285,7 +284,10 @@ impl Judge {
         }
         let exception = |look| exceptions::of(look, &self.view, |process| self.is_inside(process));
         let Some(exception) = looks.iter().find_map(exception) else {
-            let wanted = looks.into_iter().filter(|look| look.is_worth_it(&self.traps));
+            let wants_writes = self.traps.wants(FileOperation::Write);
+            let wanted = looks
+                .into_iter()
+                .filter(|look| if look.only_reads() { wants_reads } else { wants_writes });
             return FileVerdict::Continue(relied, wanted.collect());
         };
         let open = || request.confirm().and_then(|confirmed| exception.open(confirmed));

@@ -12,9 +12,9 @@ use super::walk;
 use crate::call::decode::{FileCall, PathArg};
 use crate::call::how::writes;
 use crate::report::denials::Denial;
-use crate::report::traps::Traps;
 use common::trap::FileOperation;
 use kernel::object::Object;
+use kernel::ptrace_capability;
 use kernel::target::{Target, TargetFd};
 use rules::memory;
 use rules::paths::Access;
@@ -83,13 +83,12 @@ pub enum Act {
     Replace,
 }
 
+/// Who knows what there is to report, by which rules, and whether anybody wants to hear of reads.
+pub(crate) type Known<'a> = (&'a dyn Observer, &'a View, bool);
+
 /// Copies what `call` names, but for what the observer knows of that there is nothing to report, if it may be asked. What
 /// cannot be copied, the call itself will stumble over.
-pub(crate) fn look(
-    target: Target,
-    call: &FileCall,
-    known: Option<(&dyn Observer, &View)>,
-) -> Vec<Look> {
+pub(crate) fn look(target: Target, call: &FileCall, known: Option<Known<'_>>) -> Vec<Look> {
     let acts = match *call {
         FileCall::Open(_, how) => [Some(Act::Open(how.flags)), None],
         FileCall::Truncate(..) => [Some(Act::Open(OFlags::WRONLY)), None],
@@ -102,7 +101,8 @@ pub(crate) fn look(
     for (arg, act) in call.path_args().zip(acts) {
         let Some(act) = act else { continue };
         // Both paths of a rename mostly start at one place, as the kernel looks for it once a call.
-        let base = looks.last().and_then(|first| first.base_of(arg));
+        let is_same = |first: &&Look| first.directory == arg.directory && !first.path.is_empty();
+        let base = looks.last().filter(is_same).and_then(|first| first.base.clone());
         if let Ok(Some(look)) = copy(target, arg, act, base, known) {
             looks.push(look);
         }
@@ -116,7 +116,7 @@ fn copy(
     arg: PathArg,
     act: Act,
     base: Option<Arc<OwnedFd>>,
-    known: Option<(&dyn Observer, &View)>,
+    known: Option<Known<'_>>,
 ) -> io::Result<Option<Look>> {
     let begun = Instant::now();
     let (path, directory) = (target.read_path(arg.path)?, arg.directory);
@@ -130,9 +130,12 @@ fn copy(
     }
     look.base = base.filter(|_| !look.is_absolute());
     let hold = |look: &Look| path::base(target, directory, &look.path);
-    if let Some((observer, view)) = known
+    if let Some((observer, view, wants_reads)) = known
         && !look.may_be_exception(view)
     {
+        if !wants_reads && look.only_lists() {
+            return Ok(None);
+        }
         // A working directory is known by its path sooner than it is held.
         if directory != TargetFd::CWD {
             look.base = hold(&look)?.map(Arc::new);
@@ -149,12 +152,6 @@ fn copy(
 }
 
 impl Look {
-    /// Where another relative path of the same call starts, if that is where this one does.
-    fn base_of(&self, arg: PathArg) -> Option<Arc<OwnedFd>> {
-        let is_same = self.directory == arg.directory && !self.path.is_empty();
-        self.base.clone().filter(|_| is_same)
-    }
-
     pub fn is_absolute(&self) -> bool {
         self.path.starts_with(b"/")
     }
@@ -172,12 +169,6 @@ impl Look {
     /// Whether it changes nothing.
     pub fn only_reads(&self) -> bool {
         matches!(self.act, Act::Open(flags) if !writes(flags))
-    }
-
-    /// Whether somebody wants to know what would come of it.
-    pub(super) fn is_worth_it(&self, traps: &Traps) -> bool {
-        let reads = self.only_reads();
-        traps.wants(if reads { FileOperation::Read } else { FileOperation::Write })
     }
 
     /// Opens what the path names; what the call is made on itself is held already.
@@ -221,12 +212,27 @@ impl Look {
         kind == Some(Ok(fs::PROC_SUPER_MAGIC)) || self.path.starts_with(b"/proc")
     }
 
-    /// Whether the last component is a symbolic link: one of another name can lead there.
-    pub(super) fn names_link(&self) -> bool {
-        // Slashes would lead through it.
+    /// Whether an open with these flags follows a symbolic link at the end: one of another name can lead there.
+    pub(super) fn follows_link(&self, flags: OFlags) -> bool {
+        // Slashes lead through it.
         let end = self.path.iter().rposition(|&byte| byte != b'/').map_or(0, |at| at + 1);
-        let base = Base::from(self.base());
-        fs::readlinkat_raw(base, &self.path[..end], &mut [MaybeUninit::uninit()]).is_ok()
+        if flags.contains(OFlags::NOFOLLOW) && end == self.path.len() {
+            return false;
+        }
+        let start = match self.directory {
+            _ if self.is_absolute() => String::new(),
+            TargetFd::CWD => self.target.proc("cwd/"),
+            number => self.target.proc(&format!("fd/{number}/")),
+        };
+        let path = [start.as_bytes(), &self.path[..end]].concat();
+        let read = || fs::readlinkat_raw(fs::CWD, &path, &mut [MaybeUninit::uninit()]).map(drop);
+        ptrace_capability::of(read).is_ok()
+    }
+
+    /// Whether it opens a directory that is no exception, nor leads to one.
+    fn only_lists(&self) -> bool {
+        let flags = self.opens().filter(|flags| flags.contains(OFlags::DIRECTORY));
+        self.only_reads() && flags.is_some_and(|flags| !self.follows_link(flags))
     }
 
     /// Whether it changes something where what is in reserve waits, which Landlock would let root do.

@@ -153,7 +153,7 @@ impl Filter {
         let packet = plan::encode_filter(self.after_listener, asking, &alone).map_err(|_| {
             Failure::Internal("filter", "the program exceeds the message size".to_owned())
         })?;
-        child.send_filter(&packet).map_err(|errno| Failure::system("send the filter", errno))
+        child.send(&packet, None).map_err(|errno| Failure::system("send the filter", errno))
     }
 }
 

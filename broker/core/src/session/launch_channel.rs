@@ -100,11 +100,6 @@ impl LaunchChannel {
         Target::new(self.process).duplicate(TargetFd::new(number))
     }
 
-    /// Sends the filter.
-    pub fn send_filter(&self, packet: &[u8]) -> io::Result<()> {
-        self.send(packet, None)
-    }
-
     /// Sends the plan with the ruleset, `after_listener` if the child hands that over by its number.
     /// If the child is gone, what it said last is still to be received.
     pub fn send_plan(
@@ -120,7 +115,8 @@ impl LaunchChannel {
         self.send(&packet, Some(ruleset))
     }
 
-    fn send(&self, packet: &[u8], ruleset: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    /// Sends the filter, which has no ruleset, or the plan.
+    pub(super) fn send(&self, packet: &[u8], ruleset: Option<BorrowedFd<'_>>) -> io::Result<()> {
         match passing::send(&self.socket, packet, ruleset.as_slice(), SendFlags::empty()) {
             Err(Errno::PIPE) => Ok(()),
             sent => sent,
