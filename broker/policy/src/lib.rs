@@ -19,6 +19,7 @@ pub mod harmless;
 pub mod keys;
 mod linked_trees;
 mod listing;
+mod literals;
 pub mod load;
 mod meant;
 mod merge;

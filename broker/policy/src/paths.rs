@@ -46,6 +46,8 @@ pub(crate) fn resolve(
     reach::refuse_directory(written, &allowed(&grants.write), caller)?;
     let deny_write = paths_of.denials(&written.deny_write, Denial::Write, &grants.write)?;
     let deny_read = paths_of.denials(&written.deny_read, Denial::Read, &grants.write)?;
+    paths_of.tell_of_names(&written.deny_write, &deny_write);
+    paths_of.tell_of_names(&written.deny_read, &deny_read);
     paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
     let git_links = paths_of.git_links;
     if remarks.are_wanted() {

@@ -322,6 +322,40 @@ fn a_star_that_allows_nothing_new_is_told_of() {
     }
 }
 
+/// Brackets are common in names of routes.
+#[test]
+fn a_pattern_that_does_not_deny_the_file_of_its_name_is_told_of() {
+    let sandbox = Sandbox::new();
+    for directory in ["work/app", "work/app/[id]"] {
+        sandbox.dir(directory);
+    }
+    for name in ["work/app/[id]/key", "work/b\\c", "work/bc"] {
+        sandbox.file(name, "SECRET");
+    }
+    let run = |items: &[&str]| {
+        let policy = serde_json::json!({"filesystem": {"denyRead": items}}).to_string();
+        let policy = sandbox.file("a.json", policy).into_os_string().into_string().unwrap();
+        let check = sandbox.landstrip(["-p", &policy, "--check"]).succeeds().stdout.clone();
+        (sandbox.landstrip(["-p", &policy, "cat", "app/[id]/key", "b\\c"]), check)
+    };
+    for (text, escaped) in [("app/[id]/key", "app/\\[id]/key"), ("./b\\c", "./b\\\\c")] {
+        let told =
+            format!("'{text}' is a pattern, and stands for other names than the one that is there");
+        let (outcome, check) = run(&[text]);
+        assert_eq!(outcome.succeeds().stdout, "SECRETSECRET");
+        assert!(
+            outcome.stderr.contains(&format!("{told}; write '{escaped}' for that")),
+            "{outcome:#?}"
+        );
+        assert!(check.contains(&told), "{check}");
+        for items in [&[escaped][..], &[text, escaped]] {
+            let (outcome, check) = run(items);
+            assert_eq!(outcome.fails().stdout, "SECRET", "{outcome:#?}");
+            assert!(!outcome.stderr.contains("is a pattern") && !check.contains("is a pattern"));
+        }
+    }
+}
+
 #[test]
 fn what_only_looks_like_a_mistake_is_none() {
     for (file, text) in [
