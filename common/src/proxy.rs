@@ -130,7 +130,8 @@ pub fn stands_for_name(address: IpAddr) -> bool {
 /// Broker to proxy: a connection of the sandbox's, and what is spoken there. Its descriptor comes with it.
 ///
 /// A [`Client::Direct`] can be one that is still to be made: then its descriptor is of a socket that listens and answers
-/// nobody; the second is the socket that connects there, and is to be met or refused. Who waits for that call has a third,
+/// nobody; the second is the socket that connects there, and is to be met or refused; the third is of a pipe, by the end of
+/// which the broker knows that this was done, or that nobody is left to do it. Who waits for that call has a fourth,
 /// a stream: before either the proxy says one byte there, 0 once the place is reached, else an errno. Its end says that the
 /// caller is gone; any byte before that, that nobody waits any more, and the connect goes on.
 ///

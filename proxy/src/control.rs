@@ -138,7 +138,7 @@ impl Broker {
                 Ok(Received::End) => return Ok(None),
                 Ok(Received::Next(next)) => return Ok(Some(next)),
                 Ok(Received::Decision(decision)) => self.settle(decision),
-                // There was no descriptor left for it: the connection is closed.
+                // There was no descriptor left for it: the connection is closed, or ended by the broker.
                 Ok(Received::Lost) => {}
                 Ok(Received::Other) => return Err(ProxyError::Message),
                 // It ended with messages unread.
@@ -239,9 +239,9 @@ fn receive(socket: &UnixDatagram) -> io::Result<Received> {
     })
 }
 
-/// One message: its length, and the descriptors that came with it, three at the most.
+/// One message: its length, and the descriptors that came with it, four at the most.
 fn receive_packet(socket: impl AsFd, packet: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut slices = [IoSliceMut::new(packet)];
     let received = net::recvmsg(socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;

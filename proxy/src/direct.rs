@@ -60,6 +60,8 @@ pub(crate) struct Caller {
     socket: OwnedFd,
     /// Where it connects from.
     from: SocketAddr,
+    /// Closed last, by which the broker knows that it was met or refused.
+    _settled: OwnedFd,
     /// Where it waits to be told.
     waiting: Option<UnixStream>,
 }
@@ -72,10 +74,11 @@ impl Caller {
     pub(crate) fn new(door: OwnedFd, others: Vec<OwnedFd>) -> io::Result<Self> {
         let mut others = others.into_iter();
         let socket = others.next().ok_or(Errno::NOTCONN)?;
+        let settled = others.next().ok_or(Errno::NOTCONN)?;
         let waiting =
             others.next().map(|stream| UnixStream::from_std(stream.into())).transpose()?;
         let from = canonical(net::getsockname(&socket))?;
-        Ok(Self { door, socket, from, waiting })
+        Ok(Self { door, socket, from, _settled: settled, waiting })
     }
 
     /// The port that it connects from.
@@ -210,8 +213,8 @@ mod tests {
 
     fn caller(socket: &OwnedFd) -> Caller {
         let from = canonical(net::getsockname(socket)).unwrap();
-        let [door, socket] = [(); 2].map(|()| socket.try_clone().unwrap());
-        Caller { door, socket, from, waiting: None }
+        let [door, socket, settled] = [(); 3].map(|()| socket.try_clone().unwrap());
+        Caller { door, socket, from, _settled: settled, waiting: None }
     }
 
     fn socket() -> OwnedFd {

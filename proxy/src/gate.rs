@@ -46,7 +46,7 @@ pub(crate) async fn serve(proxy: Arc<Proxy>) -> Result<(), ProxyError> {
 
 fn connections_max(proxy: &Proxy) -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let each = if proxy.rules.ask() { 5 } else { 4 };
+    let each = if proxy.rules.ask() { 6 } else { 5 };
     let fitting = usize::try_from(descriptors / each).unwrap_or(usize::MAX);
     CONNECTIONS_MAX.min(fitting).max(1)
 }

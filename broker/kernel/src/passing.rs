@@ -8,14 +8,14 @@ use rustix::net::{
 };
 use std::mem::MaybeUninit;
 
-/// Sends `packet`, and `descriptors` with it, of which there are two at the most.
+/// Sends `packet`, and `descriptors` with it, of which there are four at the most.
 pub fn send(
     socket: impl AsFd,
     packet: &[u8],
     descriptors: &[BorrowedFd<'_>],
     flags: SendFlags,
 ) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(Errno::MSGSIZE);

@@ -3,6 +3,8 @@
 //! The command speaks by Python's sockets; real programs are in `tools::by_name`. Names are those of the policy's own
 //! hosts, so that no name server outside is needed; where one matters, a namespace has it.
 
+use super::admission::proxy_of;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -689,6 +691,53 @@ select.select([t], [], []); t.setblocking(True); print(tried(lambda: t.accept()[
     let expected = ["0", "ENOTCONN True", "[]", "None HTTP/1.0 200 OK", "True"];
     prints(&running.wait(), &expected);
     assert_eq!(origin.requests().iter().filter(|request| !request.is_empty()).count(), 1);
+}
+
+/// The kernel repeats what was not answered, a second later for the first time.
+#[test]
+fn a_connect_that_is_under_way_leads_to_nobody_once_the_proxy_has_ended() {
+    if !tests::is_root_for("a mount namespace and port 53") {
+        return;
+    }
+    let sandbox = Sandbox::new().allow_local_binding().allow_domains(["*.test"]);
+    let goes_on = sandbox.path("work/go");
+    let server = NameServer::new(move |_, _| {
+        eventually(|| goes_on.exists());
+        None
+    });
+    sandbox.file("resolv.conf", server.resolv_conf());
+    let own = free_port();
+    let script = format!(
+        "{HEAD}
+s = socket.socket(); s.bind(('127.0.0.1', {own})); s.setblocking(False)
+print(tried(lambda: s.connect((address('good.test'), 80))), flush=True)
+while not os.path.exists('tried'): time.sleep(0.02)
+print(select.select([], [s], [], 0)[1] == [s], s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNRESET)"
+    );
+    let mount =
+        format!("mount --bind {} /etc/resolv.conf && exec \"$@\"", sandbox.name("resolv.conf"));
+    let mut words: Vec<OsString> =
+        ["unshare", "-m", "sh", "-c", &mount, "sh"].map(Into::into).to_vec();
+    words.extend(sandbox.command_line());
+    words.extend(["--", "python3", "-c", &script].map(Into::into));
+    let running = sandbox.spawn_outside(words);
+    assert!(eventually(|| running.stdout().contains("EINPROGRESS")), "{running:#?}");
+    let door = leads_to(own);
+    let proxy = i32::try_from(proxy_of(&running)).unwrap();
+    kill_process(Pid::from_raw(proxy).unwrap(), Signal::KILL).unwrap();
+    let mut listener = None;
+    assert!(eventually(|| {
+        listener = TcpListener::bind(("127.0.0.1", door)).ok();
+        listener.is_some()
+    }));
+    let listener = listener.unwrap();
+    listener.set_nonblocking(true).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(listener.accept().is_err(), "{ESCAPED}");
+    for name in ["work/tried", "work/go"] {
+        sandbox.file(name, "");
+    }
+    prints(&running.wait(), &["EINPROGRESS", "True True"]);
 }
 
 /// The port of 127.0.0.1 that a connect from `port` is under way to (proc_net_tcp.rst: 02 is SYN_SENT).

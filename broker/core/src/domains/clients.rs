@@ -11,6 +11,7 @@
 //! are just being begun, the sockets themselves are asked.
 
 use super::ports::Port;
+use crate::sockets::dial::Led;
 use common::proxy::Client;
 use kernel::passing;
 use rules::address::canonical;
@@ -51,6 +52,8 @@ pub(super) struct Clients {
     room: usize,
     /// Accepted, for a proxy that is to read.
     accepted: VecDeque<Connection>,
+    /// Those that a proxy is to answer.
+    led: Vec<Led>,
 }
 
 impl Clients {
@@ -65,6 +68,16 @@ impl Clients {
     /// Takes one that needs no connect.
     pub(super) fn add(&mut self, connection: Connection) {
         self.accepted.push_back(connection);
+    }
+
+    /// Takes note of one that the proxy is to answer.
+    pub(super) fn lead(&mut self, led: Led) {
+        self.led.push(led);
+    }
+
+    /// Ends those that no proxy answers any more, and forgets them with those that one has answered.
+    pub(super) fn end_unanswered(&mut self) {
+        self.led.retain(|led| !led.is_over());
     }
 
     /// It was begun, and is still to be accepted if it `is_under_way` and that was not done meanwhile.

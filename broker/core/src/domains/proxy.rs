@@ -166,6 +166,7 @@ impl Proxy {
 
     /// Accepts and hands over; whether there was no descriptor or memory left to accept all.
     fn serve(&self, running: &mut Running, traps: &Traps) -> bool {
+        running.clients.end_unanswered();
         let is_exhausted = running.clients.accept(&self.ports);
         if let Err(errno) = self.tell(running) {
             // Its end is noticed by reading.

@@ -2,14 +2,17 @@
 //!
 //! Until then nobody answers it: it is under way, as one to a host far away. It leads to a [`Door`], a port of its own that
 //! takes no connection; once the host is reached, the proxy connects from there to where it comes from, and the two
-//! connects meet (simultaneous open, RFC 9293 section 3.5). Else the proxy ends it; should the proxy itself end, nothing
-//! listens at the door any more, and the kernel refuses it.
+//! connects meet (simultaneous open, RFC 9293 section 3.5). Else the proxy ends it.
+//!
+//! Until it has done either, the broker holds both sockets as well ([`Led`]): the kernel repeats what was not answered, and
+//! whoever had the port by then would be connected. Should the proxy end, or lack the descriptors, the broker ends it.
 
 use common::proxy::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno};
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+use rustix::net::{self, AddressFamily, Shutdown, SocketAddrAny, SocketFlags, SocketType};
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// How often a port is chosen.
@@ -57,6 +60,63 @@ impl Door {
     }
 }
 
+/// A connect that leads to a door, and is the proxy's to answer.
+#[derive(Debug)]
+pub(crate) struct Led {
+    /// Hangs up once the proxy has none of its descriptors any more.
+    settled: OwnedFd,
+    _door: OwnedFd,
+    caller: OwnedFd,
+    /// Where it connects from.
+    from: Option<SocketAddrAny>,
+}
+
+impl Led {
+    /// What `caller` has begun to connect to `door`, and the end for who answers it: see [`common::proxy::Client`].
+    ///
+    /// # Errors
+    /// Returns what the calls return, for want of descriptors above all; then the connect was ended.
+    pub(crate) fn new(door: &OwnedFd, caller: &OwnedFd) -> io::Result<(Self, OwnedFd)> {
+        let new = || {
+            let (settled, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+            let [_door, caller] = [door, caller].map(|socket| io::fcntl_dupfd_cloexec(socket, 3));
+            let from = net::getsockname(caller.as_ref().map_err(|errno| *errno)?).ok();
+            Ok((Self { settled, _door: _door?, caller: caller?, from }, theirs))
+        };
+        new().inspect_err(|_| end(caller))
+    }
+
+    /// The same as the field, to be watched.
+    pub(crate) fn settled(&self) -> &OwnedFd {
+        &self.settled
+    }
+
+    /// Ends it unless it was answered, if nobody is left to do that; returns whether it is over.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_over = ready(&self.settled).contains(PollFlags::HUP);
+        if is_over && net::getsockname(&self.caller).ok() == self.from {
+            end(&self.caller);
+        }
+        is_over
+    }
+}
+
+/// Ends a connect that is under way.
+fn end(caller: &OwnedFd) {
+    // One that is connected may have no room for what it is to send.
+    if ready(caller).is_empty() && net::getpeername(caller) == Err(Errno::NOTCONN) {
+        // Unlike connect(2), that never ends listening, which it may have begun (inet_shutdown in net/ipv4/af_inet.c).
+        let _ = net::shutdown(caller, Shutdown::Write);
+    }
+}
+
+/// What of `socket` is ready now, but for being read.
+fn ready(socket: &OwnedFd) -> PollFlags {
+    let mut fds = [PollFd::new(socket, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).map_or(PollFlags::empty(), |_| fds[0].revents())
+}
+
 fn bound_to(address: SocketAddrV4) -> io::Result<OwnedFd> {
     let socket = tcp()?;
     net::bind(&socket, &address).map(|()| socket)
@@ -73,8 +133,8 @@ pub(crate) enum Way {
     Past,
     /// By a port of its own, if that is bound, where it is known by this unless another one of its socket is.
     Port(Option<SocketAddrV4>, Option<u64>),
-    /// By this door, unless another one of its socket does. The proxy gets the descriptors.
-    Door(Door, Option<(Client, Vec<OwnedFd>, Option<Dial>)>),
+    /// By this door. The proxy gets the socket itself as well, and where it tells of the outcome, if somebody waits.
+    Door(Door, Client, OwnedFd, Option<(Dial, OwnedFd)>),
 }
 
 impl Way {
@@ -83,7 +143,7 @@ impl Way {
         match self {
             Self::Past => None,
             Self::Port(address, _) => *address,
-            Self::Door(door, _) => Some(door.address),
+            Self::Door(door, ..) => Some(door.address),
         }
     }
 }
@@ -115,7 +175,7 @@ impl Dial {
 
     /// Nobody waits for it any more, and it goes on.
     pub(super) fn leave(&self) {
-        // Should the proxy have ended, so has the connect.
+        // Should the proxy have ended, so does the connect.
         let _ = io::write(&self.0, &[0]);
     }
 }
@@ -170,5 +230,33 @@ mod tests {
         assert_eq!(io::read(&caller, &mut [0]), Ok(1));
         assert!(ready(&stranger, PollFlags::OUT).is_empty());
         assert_eq!(bound_to(address).map(drop), Err(Errno::ADDRINUSE));
+    }
+
+    #[test]
+    fn what_nobody_answers_any_more_is_ended_before_its_door_is_free_and_what_was_met_goes_on() {
+        for is_met in [false, true] {
+            let Door { socket: door, address } = Door::open().unwrap();
+            let caller = tcp().unwrap();
+            assert_eq!(net::connect(&caller, &address), Err(Errno::INPROGRESS));
+            let (led, theirs) = Led::new(&door, &caller).unwrap();
+            assert!(!led.is_over());
+            if is_met {
+                let there = SocketAddrV4::try_from(net::getsockname(&caller).unwrap()).unwrap();
+                net::connect_unspec(&door).unwrap();
+                let _ = net::connect(&door, &there);
+                while ready(&caller, PollFlags::OUT).is_empty() {}
+                // It has no room any more.
+                while io::write(&caller, &[0; 1 << 16]).is_ok() {}
+            }
+            drop(door);
+            assert_eq!(bound_to(address).map(drop), Err(Errno::ADDRINUSE));
+            assert!(!led.is_over());
+            drop(theirs);
+            assert!(led.is_over());
+            let ended = PollFlags::HUP | PollFlags::ERR;
+            assert_eq!(ready(&caller, PollFlags::OUT).intersects(ended), !is_met);
+            drop(led);
+            assert!(is_met || bound_to(address).is_ok());
+        }
     }
 }

@@ -1,21 +1,21 @@
 //! Which connects the proxy gets: those to its ports, and those that lead on from there, which are answered once the host
 //! is reached ([`Door`]). Source: connect(2), EINPROGRESS.
 
-use super::Proxy;
+use super::{NO_DATA, Proxy};
 use crate::domains::clients::Connection;
 use crate::domains::ports::Port;
 use crate::report::traps::Traps;
-use crate::sockets::dial::{Dial, Door, Way};
+use crate::sockets::dial::{Dial, Door, Led, Way};
 use crate::sockets::judge::Admission;
 use crate::sockets::socket::Connecting;
 use common::proxy::Client;
 use kernel::threads::lock;
 use rules::address::Endpoint;
+use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
-use std::iter;
 use std::net::SocketAddr;
 
 impl Proxy {
@@ -45,11 +45,14 @@ impl Proxy {
     /// The way of a connect that is answered once the proxy has reached the host: see [`Door`].
     fn lead(&self, client: Client, (socket, waits): (BorrowedFd<'_>, bool)) -> io::Result<Way> {
         self.ensure_start(&mut lock(&self.running))?;
+        let [_, socks] = &self.ports;
+        if !is_unconnected(socket)? {
+            // The kernel says so. What it began meanwhile after all is closed there, as a stranger's.
+            return Ok(Way::Port(socks.bound(), None));
+        }
         let door = Door::open()?;
-        let (dial, end) = waits.then(Dial::begin).transpose()?.unzip();
-        let held = io::fcntl_dupfd_cloexec(socket, 3)?;
-        let others = iter::once(held).chain(end).collect();
-        Ok(Way::Door(door, is_unconnected(socket)?.then_some((client, others, dial))))
+        let dial = waits.then(Dial::begin).transpose()?;
+        Ok(Way::Door(door, client, io::fcntl_dupfd_cloexec(socket, 3)?, dial))
     }
 }
 
@@ -100,10 +103,14 @@ impl Admission for Proxy {
                 begun.inspect(|begun| running.clients.settle(*begun, is_under_way));
                 None
             }
-            Way::Door(door, Some((client, others, dial)))
-                if matches!(started, Ok(Connecting::Handshake) | Err(Errno::INPROGRESS)) =>
-            {
+            Way::Door(door, client, caller, dial) if is_begun(started) => {
+                let (led, settled) = Led::new(&door.socket, &caller)?;
+                // For want of memory it is looked at with the next one.
+                let _ = epoll::add(&self.events, led.settled(), NO_DATA, EventFlags::empty());
+                running.clients.lead(led);
                 self.ensure_start(&mut running)?;
+                let (dial, end) = dial.unzip();
+                let others = [caller, settled].into_iter().chain(end).collect();
                 running.clients.add(Connection { client, socket: door.socket, others });
                 dial
             }
@@ -127,6 +134,11 @@ impl Admission for Proxy {
         self.serve(&mut running, traps);
         Ok(Some(ours))
     }
+}
+
+/// Whether a connect is under way that has `started` like this; one that was interrupted is (connect(2), EINTR).
+fn is_begun(started: io::Result<Connecting>) -> bool {
+    matches!(started, Ok(Connecting::Handshake) | Err(Errno::INPROGRESS | Errno::INTR))
 }
 
 /// Whether `socket` has no connect behind it, under way or done: a TCP socket without any state hangs
