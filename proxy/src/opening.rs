@@ -225,23 +225,46 @@ fn has_parts_of_request(line: &[u8]) -> bool {
     has_number && (is_http || is_target(target))
 }
 
-/// The first line of a stream that is none of the protocols above, in which a server may still see a request.
+/// The lines of a stream that is none of the protocols above, in which a server may still see a request: after some that
+/// it passes over, or that only it takes for one.
 #[derive(Debug, Default)]
-pub(crate) struct FirstLine(Vec<u8>);
+pub(crate) struct Lines(Vec<u8>);
 
-impl FirstLine {
-    /// Reads on; whether it is a request, once that is certain.
-    pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<bool> {
-        for &byte in bytes {
+impl Lines {
+    /// Reads on; whether a line was of a request.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> bool {
+        bytes.iter().any(|&byte| {
+            let line = &self.0;
+            // What ends at a CR for some servers.
+            let ends = || is_of_request(line.rsplit(|&byte| byte == b'\r').next().unwrap_or(line));
+            let is_of_request = match byte {
+                b'\n' => is_of_request(&without_cr(line)) || ends(),
+                b'\r' => ends(),
+                _ => false,
+            };
             match byte {
-                b'\n' if self.0.iter().all(is_blank) => self.0.clear(),
-                b'\n' => return Some(has_parts_of_request(&without_cr(&self.0))),
-                _ if self.0.len() >= LINE_MAX => return Some(false),
+                b'\n' => self.0.clear(),
+                _ if line.len() >= LINE_MAX => {}
                 _ => self.0.push(byte),
             }
-        }
-        None
+            is_of_request
+        })
     }
+}
+
+/// Whether `line` is a request, or names a host in one: only so it goes to another than was permitted.
+fn is_of_request(line: &[u8]) -> bool {
+    let (first, rest) = words(line);
+    let (second, _) = words(rest);
+    let field = line.split(|&byte| byte == b':').next().filter(|field| field.len() < line.len());
+    // Some servers pass over what is in front of it.
+    let name = field.map(|field| {
+        let name = field.iter().skip_while(|byte| !byte.is_ascii_alphanumeric());
+        name.take_while(|byte| !is_blank(byte)).map(u8::to_ascii_lowercase)
+    });
+    has_parts_of_request(line)
+        || name.is_some_and(|name| name.eq(*b"host"))
+        || !first.is_empty() && second.windows(3).any(|part| part == b"://")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! (STARTTLS of mail and directories, SSLRequest of databases): there by what one has to begin with. That it is ssh is
 //! believed once the host says so: others pass over the client's line, and go on.
 
-use crate::opening::{FirstLine, Opening};
+use crate::opening::{Lines, Opening};
 use crate::tls::{Broken, Handshake, Name};
 use std::io;
 use std::pin::Pin;
@@ -43,10 +43,8 @@ impl Watch {
         let is_over = match self {
             Self::Over => return true,
             Self::Search(search) => {
-                match search.line.as_mut().and_then(|line| line.read(bytes)) {
-                    Some(true) => return permits(Opening::BrokenHttp),
-                    Some(false) => search.line = None,
-                    None => {}
+                if search.lines.as_mut().is_some_and(|lines| lines.read(bytes)) {
+                    return permits(Opening::BrokenHttp);
                 }
                 search.read(bytes, &mut each)
             }
@@ -58,6 +56,18 @@ impl Watch {
             _ => {}
         }
         is_permitted
+    }
+
+    /// What the server answers with `bytes` that the client had not begun here.
+    fn answered(&self, bytes: &[u8]) -> Option<Opening> {
+        let Self::Search(search) = self else { return None };
+        // Of one that has asked for nothing, it is no answer.
+        if !search.tail.is_empty() && left_of(search.answer, bytes) == Some(b"") {
+            return Some(Opening::BrokenHttp);
+        }
+        let is_tls = || [&search.said, bytes].concat().windows(CHOICE).any(is_choice);
+        let may_be_tls = search.hello.is_none() && search.may_have_begun;
+        (may_be_tls && is_tls()).then_some(Opening::BrokenTls)
     }
 
     /// Reads on in what the server sends.
@@ -76,6 +86,14 @@ impl Watch {
 
 /// What a host of ssh says first (RFC 4253 section 4.2).
 const SSH: &[u8] = b"SSH-";
+/// What one of HTTP answers (RFC 9112 section 4).
+const HTTP: &[u8] = b"HTTP/";
+
+/// What of `expected` is left if a server goes on with `bytes`.
+fn left_of(expected: Option<&'static [u8]>, bytes: &[u8]) -> Option<&'static [u8]> {
+    let (now, later) = expected?.split_at(expected?.len().min(bytes.len()));
+    bytes.starts_with(now).then_some(later)
+}
 
 /// What a ClientHello begins with: the headers of the record and the message, its version, its random, and the length
 /// of a session's identifier. By chance, that is seen once in 2^31 bytes.
@@ -92,18 +110,26 @@ pub(crate) struct Search {
     tail: Vec<u8>,
     /// One that has begun.
     hello: Option<Handshake>,
+    /// There was what some server may take for one, whatever else it holds.
+    may_have_begun: bool,
+    /// The end of what the server said, in which it may have begun to answer that.
+    said: Vec<u8>,
     /// All that comes first was judged before anything of it was sent: what is in it is no other beginning.
     is_judged: bool,
-    /// The first line, until it ends or the server speaks.
-    line: Option<FirstLine>,
+    /// What comes before the server speaks.
+    lines: Option<Lines>,
     /// What of [`SSH`] the server still has to say first for the search to end.
     greeting: Option<&'static [u8]>,
+    /// What of [`HTTP`] it has to say first to have taken something for a request.
+    answer: Option<&'static [u8]>,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        let line = Some(FirstLine::default());
-        Self { tail: Vec::new(), hello: None, is_judged: false, line, greeting: Some(SSH) }
+        let (lines, tail) = (Some(Lines::default()), Vec::new());
+        let (greeting, answer) = (Some(SSH), Some(HTTP));
+        let (said, may_have_begun) = (Vec::new(), false);
+        Self { tail, hello: None, may_have_begun, said, is_judged: false, lines, greeting, answer }
     }
 }
 
@@ -111,20 +137,23 @@ impl Search {
     /// In a stream that begins with a ClientHello.
     fn in_handshake() -> Self {
         let hello = Some(Handshake::default());
-        Self { hello, is_judged: true, line: None, ..Self::default() }
+        // A server that speaks HTTP instead says no more than that.
+        Self { hello, is_judged: true, answer: None, ..Self::default() }
     }
 
     /// Reads on in what the server sends; what there is to look for instead, once that tells.
     fn read_server(&mut self, bytes: &[u8]) -> Option<Watch> {
-        // What speaks before a request is no server of HTTP.
-        self.line = None;
-        if let Some(expected) = self.greeting {
-            let (now, later) = expected.split_at(expected.len().min(bytes.len()));
-            self.greeting = bytes.starts_with(now).then_some(later);
-            if later.is_empty() && self.greeting.is_some() {
-                return Some(Watch::Over);
-            }
+        if self.may_have_begun {
+            self.said.extend_from_slice(bytes);
+            self.said.drain(..self.said.len().saturating_sub(CHOICE - 1));
         }
+        self.greeting = left_of(self.greeting, bytes);
+        self.answer = left_of(self.answer, bytes);
+        if self.greeting == Some(b"") {
+            return Some(Watch::Over);
+        }
+        // What speaks otherwise is no server of HTTP.
+        self.lines = self.lines.take().filter(|_| self.answer.is_some());
         let hello = self.hello.as_mut()?;
         hello.read_server(bytes);
         if hello.is_answered() { self.hello.take().map(Watch::Handshake) } else { None }
@@ -135,6 +164,7 @@ impl Search {
         let mut fresh = known;
         let all = [&self.tail, bytes].concat();
         let is_judged = std::mem::take(&mut self.is_judged);
+        self.may_have_begun |= beginnings(&all).any(|at| may_begin_hello(&all[at..]));
         let mut beginnings = beginnings(&all)
             .filter(|_| !is_judged)
             .filter(|&at| is_cut(&all[at..]) || begins_hello(&all[at..]) && at + BEGINNING > known);
@@ -173,6 +203,19 @@ fn begins_hello(bytes: &[u8]) -> bool {
         && session.is_some_and(|&length| length <= 32)
 }
 
+/// Whether `bytes` begin as a ClientHello does of any kind: there are servers that heed neither the version of a record
+/// nor the longest identifier of a session.
+fn may_begin_hello(bytes: &[u8]) -> bool {
+    matches!(*bytes, [22, _, _, 0..=0x48, _, 1, ..])
+}
+
+/// What a ServerHello begins with: the headers of the record and the message, and its version.
+const CHOICE: usize = 11;
+
+fn is_choice(bytes: &[u8]) -> bool {
+    matches!(*bytes, [22, 3, 0..=4, 0..=0x48, _, 2, 0, _, _, 3, 0..=4])
+}
+
 /// Whether `bytes` begin with one that is cut into tiny records.
 fn is_cut(bytes: &[u8]) -> bool {
     let [22, 0..=15, _, 0, length @ 1..FIRST_MIN, 1, ..] = *bytes else { return false };
@@ -205,13 +248,17 @@ impl<C: AsyncRead + Unpin, J: FnMut(Opening) -> bool + Unpin> AsyncRead for Watc
     }
 }
 
-impl<C: AsyncWrite + Unpin, J: Unpin> AsyncWrite for Watched<C, J> {
+impl<C: AsyncWrite + Unpin, J: FnMut(Opening) -> bool + Unpin> AsyncWrite for Watched<C, J> {
+    /// What answers what was no request, or no ClientHello, for this proxy is not passed on.
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let Self { client, watch, .. } = self.get_mut();
+        let Self { client, watch, permits } = self.get_mut();
+        if watch.answered(bytes).is_some_and(|opening| !permits(opening)) {
+            return Poll::Ready(Err(io::ErrorKind::PermissionDenied.into()));
+        }
         let written = ready!(Pin::new(client).poll_write(context, bytes))?;
         watch.read_server(&bytes[..written]);
         Poll::Ready(Ok(written))
@@ -272,6 +319,13 @@ mod tests {
             (b"\x01GET /x HTTP/1.1\r\nHost: b\r\n".to_vec(), vec![Opening::BrokenHttp]),
             (b"\r\n{GET x http/1.1\n".to_vec(), vec![Opening::BrokenHttp]),
             (b"{\"a\": \"GET /x HTTP/1.1\"}\n".to_vec(), vec![]),
+            // What comes first some servers pass over, or take for a request.
+            (b"\x01\r\nGET /x HTTP/1.1\r\nHost: b\r\n".to_vec(), vec![Opening::BrokenHttp]),
+            (b"\x01 \nGET /x HTTP/1.1\r".to_vec(), vec![Opening::BrokenHttp]),
+            (b"A /x 1.1\r\nHost: b\r\n".to_vec(), vec![Opening::BrokenHttp]),
+            (b"FOO /x\r\n\0 host : b\n".to_vec(), vec![Opening::BrokenHttp]),
+            (b"FOO http://b/x\r\n".to_vec(), vec![Opening::BrokenHttp]),
+            (b"*1\r\n$4\r\nPING\r\nGET key\r\nlocalhost: x\r\n".to_vec(), vec![]),
             ([b"\0\0\0\x08\x04\xd2\x16\x2f", &record(&a)[..]].concat(), vec![named(b"a.test")]),
             ([b"\x16\x03\x16\x03\x01", &record(&a)[..]].concat(), vec![Opening::BrokenTls]),
             (
@@ -320,6 +374,56 @@ mod tests {
                     found == expected || is_refused && size == 1000,
                     "{size} {shown}: {found:?}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_to_a_request_that_was_none_is_not_passed_on_and_lines_matter_until_there_is_one() {
+        for (opening, said, greetings, [is_refused, is_over]) in [
+            (Opening::Other, "\x01", &[&b"HTTP/1.1 400 Bad Request\r\n"[..]][..], [true, false]),
+            (Opening::Other, "\x01", &[b"HT", b"TP/1.0 200 OK\r\n"], [true, false]),
+            (Opening::Other, "", &[b"HTTP/1.1 408 Request Timeout\r\n"], [false, false]),
+            (Opening::Tls(None), "", &[b"HTTP/1.1 400 Bad Request\r\n"], [false, true]),
+            (Opening::Other, "\x01", &[b"220 mail\r\n", b"HTTP/1.1"], [false, true]),
+            (Opening::Ssh, "SSH-2.0-x\r\n", &[b"SSH-2.0-y\r\n", b"HTTP/1.1"], [false, true]),
+        ] {
+            let mut watch = Watch::after(&opening);
+            assert!(watch.read_client(said.as_bytes(), &mut |_| false));
+            let is_answer = greetings.iter().any(|greeting| {
+                let answered = watch.answered(greeting);
+                watch.read_server(greeting);
+                answered == Some(Opening::BrokenHttp)
+            });
+            assert_eq!(is_answer, is_refused, "{opening:?} {greetings:?}");
+            let is_permitted = watch.read_client(b"\r\nHost: b\r\n", &mut |_| false);
+            // What begins as TLS goes on so.
+            let is_tls = matches!(opening, Opening::Tls(_));
+            assert_eq!(is_permitted, is_over && !is_tls, "{opening:?} {greetings:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_answers_no_hello_that_was_not_seen() {
+        let (usual, choice) = (record(&hello("a.test")), [22, 3, 3, 0, 90, 2, 0, 0, 86, 3, 3, 7]);
+        let mut session = usual.clone();
+        session[43] = 33;
+        let mut version = usual.clone();
+        version[1..3].copy_from_slice(&[16, 2]);
+        for (client, is_refused) in
+            [(&usual, false), (&session, true), (&version, true), (&b"x\n".to_vec(), false)]
+        {
+            for size in [1, 5, 12] {
+                let mut watch = Watch::after(&Opening::Other);
+                watch.read_server(b"S");
+                watch.read_client(client, &mut |_| true);
+                let said = choice.chunks(size).find_map(|said| {
+                    let answered = watch.answered(said);
+                    watch.read_server(said);
+                    answered
+                });
+                let expected = is_refused.then_some(Opening::BrokenTls);
+                assert_eq!(said, expected, "{size} {}", client.escape_ascii());
             }
         }
     }
