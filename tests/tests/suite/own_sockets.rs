@@ -2,8 +2,10 @@
 //! the sandbox, and nothing else that has such a path.
 
 use serde_json::json;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
-use tests::{Sandbox, UnixPeer, User, eventually, for_each_user};
+use tests::{ESCAPED, Sandbox, UnixPeer, User, eventually, for_each_user};
 
 const KINDS: [&str; 3] = ["stream", "seqpacket", "dgram"];
 
@@ -35,6 +37,31 @@ fn python(script: &str) -> [String; 3] {
 
 fn own(user: User) -> Sandbox {
     Sandbox::of(user).allow_write(".").allow_local_binding()
+}
+
+#[test]
+fn what_others_have_made_listen_is_not_the_commands_own() {
+    for_each_user(|user| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let sandbox = own(user);
+        let script = format!(
+            "
+theirs, mine = socket.socket(fileno=os.dup(0)), socket.create_server(('127.0.0.1', 0))
+say(tried(theirs.listen, 5), tried(socket.socket().connect, ('127.0.0.1', {port})))
+say(tried(mine.listen, 5), tried(socket.socket().connect, mine.getsockname()))"
+        );
+        let mut words = sandbox.command_line();
+        words.push("--".into());
+        words.extend(python(&script).map(Into::into));
+        let mut command = sandbox.command(words);
+        command.stdin(OwnedFd::from(listener.try_clone().unwrap()));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, "EACCES EACCES\nNone None\n", "{ESCAPED}{output:#?}");
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "{ESCAPED}");
+    });
 }
 
 #[test]

@@ -266,7 +266,7 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
     // which others would reach it (unix_autobind in net/unix/af_unix.c). It never gets a path then.
     let may_listen = |socket: &Socket| match socket.is_unix() {
         true => socket.has_path(),
-        false => any_address || rules.local_binding,
+        false => any_address || rules.local_binding && !judge.ports().is_of_others(socket),
     };
     let Some(socket) = socket.filter(may_listen) else {
         let name = target.duplicate(number).map_or_else(|_| b"socket".to_vec(), local_name);

@@ -18,6 +18,7 @@ use super::address_leases::{AddressLeases, Lease};
 use super::held_sockets::HeldSockets;
 use super::judge::Own;
 use super::socket::{Connecting, Socket};
+use super::udp::is_a_standard_stream;
 use kernel::fd_scan;
 use kernel::target::{Target, TargetFd};
 use kernel::threads::lock;
@@ -108,6 +109,13 @@ impl OwnPorts {
         self.known.push_back(Listening { address, cookie, inode, holder });
         self.changes += 1;
         Ok(())
+    }
+
+    /// Whether others have made `socket` listen, or could: it was there before the command, or came from outside.
+    pub(crate) fn is_of_others(&self, socket: &Socket) -> bool {
+        let is_known = |cookie| self.known.iter().any(|known| known.cookie == cookie);
+        is_a_standard_stream(socket)
+            || Socket::listening_cookie(socket).is_some_and(|cookie| !is_known(cookie))
     }
 
     /// Notes that a connect of `socket` is about to be begun, to what is held if that is one of the sandbox's own.
