@@ -74,6 +74,19 @@ print(sorted(os.listdir(os.open(\"area\", listed, dir_fd=up))))'";
 }
 
 #[test]
+fn a_terminal_of_the_commands_own_is_written_to_through_a_link() {
+    for_each_user(|user| {
+        for opened in OPENED {
+            let script = "python3 -c 'import os
+_, there = os.openpty(); os.symlink(os.ttyname(there), \"pt\")
+print(os.write(os.open(\"pt\", os.O_RDWR | os.O_NOCTTY), b\"x\"))'";
+            let outcome = world(user, opened).sh(script);
+            assert_eq!(outcome.stdout, "1\n", "{opened} {outcome:#?}");
+        }
+    });
+}
+
+#[test]
 fn a_file_that_others_replaced_is_read_through_links_and_descriptors() {
     for_each_user(|user| {
         for opened in OPENED {
@@ -141,8 +154,8 @@ fn what_others_make_at_a_path_that_is_open_inside_of_a_closed_tree_is_not_used()
 #[test]
 fn what_is_made_at_a_missing_allowed_path_is_read_where_reads_are_unwatched() {
     for_each_user(|user| {
-        let policy = r#"{"filesystem":{"allowWrite":[".","../outside/made","../outside/file","../outside/linked"],
-            "denyRead":["../outside/secret"]},"report":{"reads":false}}"#;
+        let policy = r#"{"filesystem":{"allowWrite":[".","../outside/made","../outside/file","../outside/linked",
+            "../outside/way/to/it"],"denyRead":["../outside/secret"]},"report":{"reads":false}}"#;
         let world = || {
             let sandbox = Sandbox::of(user).policy_json(policy);
             sandbox.file("outside/secret", "Secret");
@@ -155,6 +168,7 @@ fn what_is_made_at_a_missing_allowed_path_is_read_where_reads_are_unwatched() {
             "mkdir $O/made; echo made > $O/made/x; cat $O/made/x; ls $O/made",
             "mkdir -p $O/made/deep/er; echo made > $O/made/deep/er/x; cat $O/made/deep/er/x",
             "mkdir here; echo made > here/x; mv here $O/made; cat $O/made/x; ls $O/made",
+            "mkdir -p $O/way/to/it; test \"$(ls $O/way $O/way/to | grep -cx 'to\\|it')\" = 2 && echo made",
             "echo made > here; mv here $O/linked; cat $O/linked",
             "printf '#!/bin/sh\necho made\n' > $O/file; chmod +x $O/file; $O/file",
         ] {

@@ -17,6 +17,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub(crate) fn compile(
     }
     let (mut grants, ruleset) = builder.finish();
     let can_wait = grants.reads == Reads::Exact && !files.hides_processes && !files.grow;
+    let missing = ungranted.iter().filter_map(|(path, above)| path.strip_prefix(above).ok());
+    grants.single_files.extend(missing.flatten().map(OsStr::to_owned));
     let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| above.as_path()).collect();
     let is_served = ungranted.is_empty()
         || can_wait

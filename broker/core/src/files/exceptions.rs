@@ -55,7 +55,9 @@ pub(super) fn of(look: &Look, view: &View, is_inside: impl Fn(i32) -> bool) -> O
 
 /// A terminal of the sandbox's own: it was not there at launch.
 fn terminal(look: &Look, flags: OFlags) -> Option<Exception> {
-    let is_terminal = look.path.is_empty() || look.path.starts_with(b"/dev/pts/");
+    let is_terminal = look.path.is_empty()
+        || look.path.starts_with(b"/dev/pts/")
+        || writes(flags) && look.follows_link(flags);
     let object = is_terminal.then(|| look.follow(true)).flatten()?;
     let is_own = terminals::is_of_sandbox(look.target, &object);
     is_own.then_some(Exception { object, flags, kind: Kind::Found })

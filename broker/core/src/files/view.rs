@@ -83,7 +83,8 @@ pub struct Grants {
     /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
     /// rule for that would hold for all beneath. They can be too many to be held.
     pub unlistable: Trees<Origin>,
-    /// The names of files that are granted one by one, beside what may not be read.
+    /// The names of files that are granted one by one, beside what may not be read, and of what is missing on the way to
+    /// what may be made there.
     pub single_files: HashSet<OsString>,
     /// Usable whatever the rules say, and for what: standard devices, standard streams.
     pub always: HashMap<Identity, Access>,
@@ -223,10 +224,12 @@ impl View {
         is_inside && !covers(&self.grants.devices, path)
     }
 
-    /// Whether the directory `path` may be listed though what others make in it may not be read.
+    /// Whether the directory `path` may be listed though what others make in it may not be read: it was so at launch, or
+    /// is one that was missing on the way to what may be made.
     pub fn is_listable(&self, path: &Path, directory: impl AsFd) -> bool {
         let known = self.grants.unlistable.get(path);
         known.is_some_and(|known| Origin::of(directory).is_ok_and(|origin| origin == *known))
+            || self.leads_to_missing(path) && self.rules.access(path).read
     }
 
     /// Whether Landlock lets what is named `path` be written.
