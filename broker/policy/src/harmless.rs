@@ -188,17 +188,19 @@ pub fn is_socket(path: &Path) -> bool {
 
 /// Whether allowing `directory` allows all there is: everything, or the home and its start-up files.
 pub fn is_too_wide(directory: &Path, home: Option<&Path>) -> bool {
-    directory == Path::new("/") || home.is_some_and(|home| home.starts_with(directory))
+    ["/", "/home"].iter().any(|all| directory == Path::new(all))
+        || home.is_some_and(|home| home.starts_with(directory))
 }
 
-/// Whether programs outside run or obey what is in the directory `place`: of the system's, of the `programs` that PATH
+/// Whether programs outside run or obey what is in the directory `place`, or beneath it: of the system's, of the `programs` that PATH
 /// names, or hidden in the home, but for caches.
 pub fn is_obeyed(place: &Path, home: Option<&Path>, programs: &[PathBuf]) -> bool {
+    let holds_them = OBEYED.iter().any(|tree| Path::new(tree).starts_with(place));
     let mut of_system = OBEYED.iter().map(Path::new).chain(programs.iter().map(PathBuf::as_path));
     let inner = home.and_then(|home| place.strip_prefix(home).ok());
     let first = inner.and_then(|inner| inner.iter().next());
     let is_hidden = first.is_some_and(|name| !is_visible(name) && name != ".cache");
-    is_hidden || of_system.any(|tree| place.starts_with(tree))
+    is_hidden || holds_them || of_system.any(|tree| place.starts_with(tree))
 }
 
 /// Whether people keep caches there whose home, a canonical path, is small: programs neither run nor obey what is in
@@ -574,6 +576,10 @@ mod tests {
             ("/tmp/x", false, false),
             ("/etc/cron.d", true, false),
             ("/usr/local/bin", true, false),
+            ("/usr/local", true, false),
+            ("/usr", true, false),
+            ("/var", true, false),
+            ("/var/www", false, true),
             ("/usr/src/app", false, true),
             ("/srv/app", false, true),
         ] {
