@@ -70,7 +70,8 @@ pub(super) fn until_end(
                 tree.dismiss_guardian();
             }
         }
-        if ready.tree
+        // Of one that died before its signals were blocked, the closed channel alone tells.
+        if (ready.tree || ready.child)
             && let Some(status) =
                 tree.attend().map_err(|errno| Failure::system("waitpid", errno))?
         {
