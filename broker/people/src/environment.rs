@@ -13,11 +13,12 @@ fn direct(network: &Network) -> Vec<&'static str> {
     let is_named = |host: &str| {
         network.allowed_domains.iter().any(|rule| {
             let (named, _) = common::domain::split_port(rule);
-            named.trim_matches(['[', ']']).eq_ignore_ascii_case(host)
+            let [named, host] = [named, host].map(|it| it.trim_matches(['[', ']']));
+            named.eq_ignore_ascii_case(host)
         })
     };
-    // What servers print as their address is among them.
-    let hosts = ["localhost", "127.0.0.1", "0.0.0.0", "::1"].into_iter();
+    // What servers print as their address is among them, and what programs compare that take it as it stands in a URL.
+    let hosts = ["localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]"].into_iter();
     hosts.filter(|host| network.allow_local_binding && !is_named(host)).collect()
 }
 
@@ -222,7 +223,7 @@ mod tests {
             direct(&Network { allow_local_binding, allowed_domains, ..Network::default() })
         };
         assert_eq!(of(false, &["a.test"]), [""; 0]);
-        assert_eq!(of(true, &["a.test"]), ["localhost", "127.0.0.1", "0.0.0.0", "::1"]);
+        assert_eq!(of(true, &["a.test"]), ["localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]"]);
         assert_eq!(of(true, &["LocalHost:80", "[::1]:80"]), ["127.0.0.1", "0.0.0.0"]);
         let variables = variables(&["localhost", "::1"], &[]);
         let value = |name: &str| {
