@@ -109,7 +109,12 @@ pub fn list(form: Form, since: Option<&OsStr>) -> Result<String, Failure> {
     let mut text = String::new();
     for name in [OLDER, NEWER] {
         let Some(path) = caller.state().map(|place| place.join(name)) else { continue };
-        match std::fs::read_to_string(&path) {
+        // Anything else could have it wait.
+        let read = path.symlink_metadata().and_then(|found| match found.is_file() {
+            true => std::fs::read_to_string(&path),
+            false => Err(std::io::Error::other("not a file that landstrip wrote: remove it")),
+        });
+        match read {
             Ok(found) => text += &found,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
