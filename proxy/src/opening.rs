@@ -228,43 +228,53 @@ fn has_parts_of_request(line: &[u8]) -> bool {
 /// The lines of a stream that is none of the protocols above, in which a server may still see a request: after some that
 /// it passes over, or that only it takes for one.
 #[derive(Debug, Default)]
-pub(crate) struct Lines(Vec<u8>);
+pub(crate) struct Lines {
+    /// The one that has not ended.
+    line: Vec<u8>,
+    /// It is STOMP, by its first line, which has a field of that name as well (STOMP 1.2, CONNECT). For HTTP it is nothing.
+    is_stomp: Option<bool>,
+}
 
 impl Lines {
     /// Reads on; whether a line was of a request.
     pub(crate) fn read(&mut self, bytes: &[u8]) -> bool {
         bytes.iter().any(|&byte| {
-            let line = &self.0;
-            // What ends at a CR for some servers.
-            let ends = || is_of_request(line.rsplit(|&byte| byte == b'\r').next().unwrap_or(line));
-            let is_of_request = match byte {
-                b'\n' => is_of_request(&without_cr(line)) || ends(),
-                b'\r' => ends(),
-                _ => false,
-            };
+            let is_of_request = matches!(byte, b'\r' | b'\n') && self.is_of_request(byte == b'\n');
             match byte {
-                b'\n' => self.0.clear(),
-                _ if line.len() >= LINE_MAX => {}
-                _ => self.0.push(byte),
+                b'\n' => self.line.clear(),
+                _ if self.line.len() >= LINE_MAX => {}
+                _ => self.line.push(byte),
             }
             is_of_request
         })
     }
+
+    /// Whether the line is, which ends here, or does for servers that take a CR for its end.
+    fn is_of_request(&mut self, ends: bool) -> bool {
+        let after_cr = self.line.rsplit(|&byte| byte == b'\r').next().unwrap_or_default();
+        let whole = if ends { without_cr(&self.line) } else { Vec::new() };
+        if !whole.is_empty() {
+            self.is_stomp.get_or_insert(matches!(&whole[..], b"CONNECT" | b"STOMP"));
+        }
+        [after_cr, &whole].into_iter().any(|line| {
+            has_parts_of_request(line)
+                || names_host_in_target(line)
+                || self.is_stomp != Some(true) && is_host_field(line)
+        })
+    }
 }
 
-/// Whether `line` is a request, or names a host in one: only so it goes to another than was permitted.
-fn is_of_request(line: &[u8]) -> bool {
+/// Whether the second word of `line` is a URI, as in a request to a proxy.
+fn names_host_in_target(line: &[u8]) -> bool {
     let (first, rest) = words(line);
-    let (second, _) = words(rest);
-    let field = line.split(|&byte| byte == b':').next().filter(|field| field.len() < line.len());
-    // Some servers pass over what is in front of it.
-    let name = field.map(|field| {
-        let name = field.iter().skip_while(|byte| !byte.is_ascii_alphanumeric());
-        name.take_while(|byte| !is_blank(byte)).map(u8::to_ascii_lowercase)
-    });
-    has_parts_of_request(line)
-        || name.is_some_and(|name| name.eq(*b"host"))
-        || !first.is_empty() && second.windows(3).any(|part| part == b"://")
+    !first.is_empty() && words(rest).0.windows(3).any(|part| part == b"://")
+}
+
+/// Whether `line` is the field of a request that names its host, whatever is in front of it: some servers pass over that.
+fn is_host_field(line: &[u8]) -> bool {
+    let Some(end) = line.iter().position(|&byte| byte == b':') else { return false };
+    let name = line[..end].iter().skip_while(|byte| !byte.is_ascii_alphanumeric());
+    name.take_while(|byte| !is_blank(byte)).map(u8::to_ascii_lowercase).eq(*b"host")
 }
 
 #[cfg(test)]

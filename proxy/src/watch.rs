@@ -325,6 +325,8 @@ mod tests {
             (b"A /x 1.1\r\nHost: b\r\n".to_vec(), vec![Opening::BrokenHttp]),
             (b"FOO /x\r\n\0 host : b\n".to_vec(), vec![Opening::BrokenHttp]),
             (b"FOO http://b/x\r\n".to_vec(), vec![Opening::BrokenHttp]),
+            (b"\nCONNECT\naccept-version:1.2\nhost:b\n\n\0".to_vec(), vec![]),
+            (b"CONNECT\r\nGET /x HTTP/1.1\n".to_vec(), vec![Opening::BrokenHttp]),
             (b"*1\r\n$4\r\nPING\r\nGET key\r\nlocalhost: x\r\n".to_vec(), vec![]),
             ([b"\0\0\0\x08\x04\xd2\x16\x2f", &record(&a)[..]].concat(), vec![named(b"a.test")]),
             ([b"\x16\x03\x16\x03\x01", &record(&a)[..]].concat(), vec![Opening::BrokenTls]),
