@@ -298,8 +298,14 @@ print(get(connect('b.twin.test', PORT), 'other.test'))
     assert_eq!(requests.iter().filter(|request| !request.is_empty()).count(), 3, "{requests:?}");
 }
 
-/// Runs `script` where `file` is in the place of `target`.
-fn in_namespace(sandbox: &Sandbox, file: &str, target: &str, port: u16, script: &str) -> Outcome {
+/// What runs `script` where `file` is in the place of `target`.
+fn words_in_namespace(
+    sandbox: &Sandbox,
+    file: &str,
+    target: &str,
+    port: u16,
+    script: &str,
+) -> Vec<OsString> {
     let mount = format!("mount --bind {} {target} && exec \"$@\"", sandbox.name(file));
     let mut words: Vec<OsString> =
         ["unshare", "-m", "sh", "-c", &mount, "sh"].map(Into::into).to_vec();
@@ -307,7 +313,12 @@ fn in_namespace(sandbox: &Sandbox, file: &str, target: &str, port: u16, script: 
     words.extend(
         ["--", "python3", "-c", &format!("{HEAD}\nPORT = {port}\n{script}")].map(Into::into),
     );
-    sandbox.run_outside(words)
+    words
+}
+
+/// Runs it.
+fn in_namespace(sandbox: &Sandbox, file: &str, target: &str, port: u16, script: &str) -> Outcome {
+    sandbox.run_outside(words_in_namespace(sandbox, file, target, port, script))
 }
 
 #[test]
@@ -672,14 +683,9 @@ print(select.select([], [s], [], 0)[1], flush=True); open('go', 'w').close()
 select.select([], [s], []); s.setblocking(True); print(outcome(s), get(s))
 select.select([t], [], []); t.setblocking(True); print(tried(lambda: t.accept()[0].recv(1)) in [b'', 'ECONNRESET'])
 ";
-    let mount =
-        format!("mount --bind {} /etc/resolv.conf && exec \"$@\"", sandbox.name("resolv.conf"));
-    let mut words: Vec<OsString> =
-        ["unshare", "-m", "sh", "-c", &mount, "sh"].map(Into::into).to_vec();
-    words.extend(sandbox.command_line());
     let (own, other) = (free_port(), free_port());
-    let script = format!("{HEAD}\nPORT, OWN, OTHER = {port}, {own}, {other}\n{script}");
-    words.extend(["--", "python3", "-c", &script].map(Into::into));
+    let script = format!("OWN, OTHER = {own}, {other}\n{script}");
+    let words = words_in_namespace(&sandbox, "resolv.conf", "/etc/resolv.conf", port, &script);
     let running = sandbox.spawn_outside(words);
     assert!(eventually(|| running.stdout().lines().count() == 2), "{running:#?}");
     let door = leads_to(own);
@@ -708,18 +714,13 @@ fn a_connect_that_is_under_way_leads_to_nobody_once_the_proxy_has_ended() {
     sandbox.file("resolv.conf", server.resolv_conf());
     let own = free_port();
     let script = format!(
-        "{HEAD}
+        "
 s = socket.socket(); s.bind(('127.0.0.1', {own})); s.setblocking(False)
-print(tried(lambda: s.connect((address('good.test'), 80))), flush=True)
+print(tried(lambda: s.connect((address('good.test'), PORT))), flush=True)
 while not os.path.exists('tried'): time.sleep(0.02)
 print(select.select([], [s], [], 0)[1] == [s], s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNRESET)"
     );
-    let mount =
-        format!("mount --bind {} /etc/resolv.conf && exec \"$@\"", sandbox.name("resolv.conf"));
-    let mut words: Vec<OsString> =
-        ["unshare", "-m", "sh", "-c", &mount, "sh"].map(Into::into).to_vec();
-    words.extend(sandbox.command_line());
-    words.extend(["--", "python3", "-c", &script].map(Into::into));
+    let words = words_in_namespace(&sandbox, "resolv.conf", "/etc/resolv.conf", 80, &script);
     let running = sandbox.spawn_outside(words);
     assert!(eventually(|| running.stdout().contains("EINPROGRESS")), "{running:#?}");
     let door = leads_to(own);
