@@ -192,15 +192,15 @@ pub fn is_too_wide(directory: &Path, home: Option<&Path>) -> bool {
         || home.is_some_and(|home| home.starts_with(directory))
 }
 
-/// Whether programs outside run or obey what is in the directory `place`, or beneath it: of the system's, of the `programs` that PATH
-/// names, or hidden in the home, but for caches.
+/// Whether programs outside run or obey what is in the directory `place`: of the system's, with what is above, of the
+/// `programs` that PATH names, or hidden in the home, but for caches.
 pub fn is_obeyed(place: &Path, home: Option<&Path>, programs: &[PathBuf]) -> bool {
-    let holds_them = OBEYED.iter().any(|tree| Path::new(tree).starts_with(place));
-    let mut of_system = OBEYED.iter().map(Path::new).chain(programs.iter().map(PathBuf::as_path));
+    let mut of_system = OBEYED.iter().map(Path::new);
+    let is_of_system = of_system.any(|tree| place.starts_with(tree) || tree.starts_with(place));
     let inner = home.and_then(|home| place.strip_prefix(home).ok());
     let first = inner.and_then(|inner| inner.iter().next());
     let is_hidden = first.is_some_and(|name| !is_visible(name) && name != ".cache");
-    is_hidden || holds_them || of_system.any(|tree| place.starts_with(tree))
+    is_hidden || is_of_system || programs.iter().any(|tree| place.starts_with(tree))
 }
 
 /// Whether people keep caches there whose home, a canonical path, is small: programs neither run nor obey what is in
