@@ -203,7 +203,11 @@ fn asks_without_version(line: &[u8]) -> bool {
 
 /// Whether `word` looks like a path or a URI.
 fn is_target(word: &[u8]) -> bool {
-    word.starts_with(b"/") || word.windows(3).any(|part| part == b"://")
+    word.starts_with(b"/") || is_uri(word)
+}
+
+fn is_uri(word: &[u8]) -> bool {
+    word.windows(3).any(|part| part == b"://")
 }
 
 /// A server may take less than what RFC 9112 calls a request line; what cannot be understood here is
@@ -267,7 +271,7 @@ impl Lines {
 /// Whether the second word of `line` is a URI, as in a request to a proxy.
 fn names_host_in_target(line: &[u8]) -> bool {
     let (first, rest) = words(line);
-    !first.is_empty() && words(rest).0.windows(3).any(|part| part == b"://")
+    !first.is_empty() && is_uri(words(rest).0)
 }
 
 /// Whether `line` is the field of a request that names its host, whatever is in front of it: some servers pass over that.

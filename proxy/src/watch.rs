@@ -164,7 +164,8 @@ impl Search {
         let mut fresh = known;
         let all = [&self.tail, bytes].concat();
         let is_judged = std::mem::take(&mut self.is_judged);
-        self.may_have_begun |= beginnings(&all).any(|at| may_begin_hello(&all[at..]));
+        self.may_have_begun =
+            self.may_have_begun || beginnings(&all).any(|at| may_begin_hello(&all[at..]));
         let mut beginnings = beginnings(&all)
             .filter(|_| !is_judged)
             .filter(|&at| is_cut(&all[at..]) || begins_hello(&all[at..]) && at + BEGINNING > known);
