@@ -41,7 +41,7 @@ pub(crate) fn compile(
     let (mut grants, ruleset) = builder.finish();
     let can_wait = grants.reads == Reads::Exact && !files.hides_processes && !files.grow;
     let missing = ungranted.iter().filter_map(|(path, above)| path.strip_prefix(above).ok());
-    grants.single_files.extend(missing.flatten().map(OsStr::to_owned));
+    grants.exception_names.extend(missing.flatten().map(OsStr::to_owned));
     let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| above.as_path()).collect();
     let is_served = ungranted.is_empty()
         || can_wait

@@ -224,7 +224,7 @@ impl Builder {
             Ok(stat) => {
                 let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
                 if let Some(name) = path.file_name().filter(|_| is_file && kind == Kind::Read) {
-                    self.grants.single_files.insert(name.to_owned());
+                    self.grants.exception_names.insert(name.to_owned());
                 }
                 granted.insert(path, identity(&stat));
                 Ok(is_file && stat.st_nlink > 1 && !visited.is_named())

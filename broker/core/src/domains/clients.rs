@@ -11,11 +11,11 @@
 //! are just being begun, the sockets themselves are asked.
 
 use super::ports::Port;
-use crate::sockets::dial::Led;
+use crate::sockets::dial::{Led, ready};
 use common::proxy::Client;
 use kernel::passing;
 use rules::address::canonical;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, SendFlags, SocketAddrAny};
@@ -164,10 +164,7 @@ fn address(name: Option<SocketAddrAny>) -> Option<SocketAddrV4> {
 
 /// Whether a connect was refused or given up: nobody will accept it.
 fn has_failed(socket: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(socket, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).is_ok()
-        && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    ready(socket).is_ok_and(|ready| ready.intersects(PollFlags::HUP | PollFlags::ERR))
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub struct Grants {
     pub unlistable: Trees<Origin>,
     /// The names of files that are granted one by one, beside what may not be read, and of what is missing on the way to
     /// what may be made there.
-    pub single_files: HashSet<OsString>,
+    pub exception_names: HashSet<OsString>,
     /// Usable whatever the rules say, and for what: standard devices, standard streams.
     pub always: HashMap<Identity, Access>,
     /// Devices that the policy names, or directories of them.
@@ -246,7 +246,7 @@ impl View {
     /// command could not, and the rules go by paths.
     pub fn is_replacement(&self, path: &Path, object: &Object) -> bool {
         let is_single =
-            path.file_name().is_some_and(|name| self.grants.single_files.contains(name));
+            path.file_name().is_some_and(|name| self.grants.exception_names.contains(name));
         let before = self.grants.readable.get(path).filter(|_| is_single);
         before.is_some_and(|before| *before != object.identity())
             && object.kind() == FileType::RegularFile
@@ -257,13 +257,13 @@ impl View {
     /// Whether there are files and directories that Landlock does not let be opened for reading though the rules do.
     pub(crate) fn has_exceptions(&self) -> bool {
         !self.grants.unlistable.is_empty()
-            || !self.grants.single_files.is_empty()
+            || !self.grants.exception_names.is_empty()
             || self.brokers_processes
     }
 
     /// Whether `name` is the last component of one of them, wherever it is.
     pub(super) fn names_exception(&self, name: &OsStr) -> bool {
-        self.grants.single_files.contains(name)
+        self.grants.exception_names.contains(name)
             || self.grants.unlistable.keys().any(|path| path.file_name() == Some(name))
     }
 

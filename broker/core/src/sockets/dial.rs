@@ -9,7 +9,7 @@
 
 use common::proxy::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, Shutdown, SocketAddrAny, SocketFlags, SocketType};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -79,9 +79,9 @@ impl Led {
     pub(crate) fn new(door: &OwnedFd, caller: &OwnedFd) -> io::Result<(Self, OwnedFd)> {
         let new = || {
             let (settled, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
-            let [_door, caller] = [door, caller].map(|socket| io::fcntl_dupfd_cloexec(socket, 3));
-            let from = net::getsockname(caller.as_ref().map_err(|errno| *errno)?).ok();
-            Ok((Self { settled, _door: _door?, caller: caller?, from }, theirs))
+            let from = net::getsockname(caller).ok();
+            let [door, caller] = [door, caller].map(|socket| io::fcntl_dupfd_cloexec(socket, 3));
+            Ok((Self { settled, _door: door?, caller: caller?, from }, theirs))
         };
         new().inspect_err(|_| end(caller))
     }
@@ -93,7 +93,7 @@ impl Led {
 
     /// Ends it unless it was answered, if nobody is left to do that; returns whether it is over.
     pub(crate) fn is_over(&self) -> bool {
-        let is_over = ready(&self.settled).contains(PollFlags::HUP);
+        let is_over = ready(&self.settled).is_ok_and(|ready| ready.contains(PollFlags::HUP));
         if is_over && net::getsockname(&self.caller).ok() == self.from {
             end(&self.caller);
         }
@@ -104,17 +104,19 @@ impl Led {
 /// Ends a connect that is under way.
 fn end(caller: &OwnedFd) {
     // One that is connected may have no room for what it is to send.
-    if ready(caller).is_empty() && net::getpeername(caller) == Err(Errno::NOTCONN) {
+    if ready(caller) == Ok(PollFlags::empty()) && net::getpeername(caller) == Err(Errno::NOTCONN) {
         // Unlike connect(2), that never ends listening, which it may have begun (inet_shutdown in net/ipv4/af_inet.c).
         let _ = net::shutdown(caller, Shutdown::Write);
     }
 }
 
-/// What of `socket` is ready now, but for being read.
-fn ready(socket: &OwnedFd) -> PollFlags {
-    let mut fds = [PollFd::new(socket, PollFlags::OUT)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).map_or(PollFlags::empty(), |_| fds[0].revents())
+/// What `socket` is ready for now, but for being read; that it has failed or hung up is among it.
+///
+/// # Errors
+/// Returns what poll(2) returns.
+pub(crate) fn ready(socket: impl AsFd) -> io::Result<PollFlags> {
+    let mut fds = [PollFd::new(&socket, PollFlags::OUT)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).map(|_| fds[0].revents())
 }
 
 fn bound_to(address: SocketAddrV4) -> io::Result<OwnedFd> {

@@ -5,14 +5,14 @@ use super::{NO_DATA, Proxy};
 use crate::domains::clients::Connection;
 use crate::domains::ports::Port;
 use crate::report::traps::Traps;
-use crate::sockets::dial::{Dial, Door, Led, Way};
+use crate::sockets::dial::{Dial, Door, Led, Way, ready};
 use crate::sockets::judge::Admission;
 use crate::sockets::socket::Connecting;
 use common::proxy::Client;
 use kernel::threads::lock;
 use rules::address::Endpoint;
+use rustix::event::PollFlags;
 use rustix::event::epoll::{self, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
@@ -144,7 +144,5 @@ fn is_begun(started: io::Result<Connecting>) -> bool {
 /// Whether `socket` has no connect behind it, under way or done: a TCP socket without any state hangs
 /// up (tcp(7) does not say so, the kernel's tcp_poll() does).
 fn is_unconnected(socket: BorrowedFd<'_>) -> io::Result<bool> {
-    let mut fds = [PollFd::new(&socket, PollFlags::empty())];
-    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
-    Ok(fds[0].revents().contains(PollFlags::HUP))
+    ready(socket).map(|ready| ready.contains(PollFlags::HUP))
 }
