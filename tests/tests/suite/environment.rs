@@ -255,3 +255,43 @@ fn check_names_a_port_that_a_variable_of_the_caller_s_opens() {
     assert!(!check(near().allow_domains(["example.org"])).contains(note));
     assert!(!check(Sandbox::new().env("HTTP_PROXY", "http://10.0.0.1:3128")).contains(note));
 }
+
+/// Makes a file as tmpfile(3) does, and says whether it lies in TMPDIR and gets no name; then one that could get a name.
+const UNNAMED: &str = r#"
+import ctypes, os
+flags = os.O_TMPFILE | os.O_RDWR
+file = os.open("/tmp", flags | os.O_EXCL, 0o600)
+os.write(file, b"kept")
+assert os.pread(file, 9, 0) == b"kept" and os.fstat(file).st_mode & 0o777 == 0o600
+place = os.path.dirname(os.readlink(f"/proc/self/fd/{file}"))
+print("private" if place == os.environ.get("TMPDIR") else place)
+# AT_SYMLINK_FOLLOW; Python does not follow.
+name = (f"/proc/self/fd/{file}".encode(), -100, f"{place}/named".encode())
+if ctypes.CDLL(None, use_errno=True).linkat(-100, *name, 0x400) < 0:
+    print(os.strerror(ctypes.get_errno()))
+try:
+    os.open("/tmp", flags, 0o600)
+    print("made")
+except OSError as error:
+    print(error.strerror)
+"#;
+
+#[test]
+fn files_without_a_name_are_made_in_the_private_directory_instead_of_tmp() {
+    for_each_user(|user| {
+        for filesystem in READS {
+            for report in ["all", "none"] {
+                let sandbox = sandbox(user, filesystem, "{}");
+                let outcome = sandbox.options(["--report", report]).run(["python3", "-c", UNNAMED]);
+                outcome.succeeds();
+                let expected = "private\nNo such file or directory\nPermission denied\n";
+                assert_eq!(outcome.stdout, expected, "{filesystem} {report}: {outcome:#?}");
+            }
+        }
+        let allowed =
+            sandbox(user, r#"{"allowWrite":["/tmp"]}"#, "{}").run(["python3", "-c", UNNAMED]);
+        allowed.succeeds();
+        assert!(allowed.stdout.ends_with("\nmade\n"), "{allowed:#?}");
+        assert!(allowed.stdout.starts_with("/tmp\n"), "{allowed:#?}");
+    });
+}

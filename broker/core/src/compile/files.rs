@@ -69,6 +69,7 @@ pub(crate) fn compile(
         grants: Arc::new(grants),
         brokers_truncation,
         shared_input: None,
+        temporary: None,
         named: Arc::new(named),
         roots,
         openings,

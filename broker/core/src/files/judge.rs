@@ -80,6 +80,11 @@ impl Judge {
         {
             return FileVerdict::Answer(answer);
         }
+        if opens::is_unnamed(call)
+            && let Some(answer) = self.judge_unnamed(request, call)
+        {
+            return FileVerdict::Answer(answer);
+        }
         let truncates = view.brokers_truncation && opens::truncates_unseen(call);
         if truncates
             || view.grants.reads == Reads::More && opens::may_read(call)
@@ -169,6 +174,13 @@ impl Judge {
             Ok(Some(self.perform(request, judge, |done| done)))
         });
         done.ok().flatten()
+    }
+
+    /// The same of a file that never gets a name.
+    fn judge_unnamed(&self, request: &Request<'_>, call: &FileCall) -> Option<io::Result<Done>> {
+        let target = request.target();
+        let judge = || opens::judge_unnamed(&self.view, target, call).map_err(|e| e.map(Err));
+        self.rights.with_those_of(target, || Ok(self.perform(request, judge, Some))).ok().flatten()
     }
 
     /// What changes files, where the rules let more be changed or read than Landlock was told: done or refused,

@@ -30,7 +30,7 @@ use kernel::proc;
 use kernel::target::Target;
 use nix::unistd::{Pid, getsid};
 use rules::paths::Access;
-use rustix::fs::{self, FileType, OFlags, ResolveFlags};
+use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -215,6 +215,35 @@ fn reading(view: &View, target: Target, object: &Object) -> Result<Option<Landlo
     };
     let permitted = is_permitted(view, target, object, &name, Access::READ)?;
     Ok((!permitted).then_some(LandlockReason::DeniedAnyway))
+}
+
+/// Where tmpfile(3) has its files, whatever TMPDIR says.
+const TEMPORARY: &str = "/tmp";
+
+/// Whether a file is asked for that never gets a name.
+pub(crate) fn is_unnamed(call: &FileCall) -> bool {
+    let unnamed = OFlags::TMPFILE | OFlags::EXCL;
+    matches!(call, FileCall::Open(_, how) if how.flags.contains(unnamed))
+}
+
+/// Where tmpfile(3) wants such a file and none may be made, it is one of the private TMPDIR. The path is known by its text
+/// alone: wherever it leads, the target gets nothing else.
+///
+/// # Errors
+/// Returns none where that is not so.
+pub(crate) fn judge_unnamed(
+    view: &View,
+    target: Target,
+    call: &FileCall,
+) -> Result<Task, Option<Errno>> {
+    let own = view.temporary.as_ref().filter(|own| view.is_granted(own)).ok_or(None)?;
+    let FileCall::Open(PathArg { path, .. }, how) = *call else { return Err(None) };
+    let is_meant = target.read_path(path)? == TEMPORARY.as_bytes()
+        && !view.may_change(Path::new(TEMPORARY), UNNAMED.as_ref());
+    how.check()?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let own = is_meant.then(|| fs::open(own, flags, Mode::empty())).ok_or(None)?;
+    Ok(Task::Open(Object::of(own?)?, FileType::Directory, how))
 }
 
 /// As the name of a file without one: no rule singles it out but one that denies all names.

@@ -49,6 +49,8 @@ pub struct View {
     /// A pipe that the command may read, and not write, because the caller reads it too. Landlock knows no pipes, so that
     /// the broker opens all that is opened for writing.
     pub shared_input: Option<Identity>,
+    /// The private TMPDIR.
+    pub(crate) temporary: Option<PathBuf>,
     /// What proc(5) holds Landlock lets nobody read.
     pub brokers_processes: bool,
     /// Rules may be added during the run.

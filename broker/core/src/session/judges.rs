@@ -23,7 +23,7 @@ pub(super) fn compile(
     surroundings: &Surroundings,
     unix: UnixRules,
     proxy: Option<Proxy>,
-    memory: Option<&Scratch>,
+    (temporary, memory): (Option<&Scratch>, Option<&Scratch>),
     reserve: impl FnOnce() -> Option<Reserve>,
 ) -> Result<Judges, Failure> {
     let Policy { files, network, .. } = policy;
@@ -31,6 +31,7 @@ pub(super) fn compile(
     let (mut view, ruleset) =
         compile_files((files, rules), mounts, *features, !network.allow_network, reserve)?;
     view.shared_input = surroundings.shared_input;
+    view.temporary = temporary.map(|scratch| scratch.path().to_owned());
     let addresses = addresses(network, unix, proxy.as_ref());
     // Where the policy denies to write there, nothing of it is the command's own.
     let memory = memory.map(Scratch::path).filter(|path| view.rules.access(path).write);

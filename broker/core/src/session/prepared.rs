@@ -171,8 +171,8 @@ impl Prepared {
             *waiting = place;
             reserve
         };
-        let memory = scratches.memory.as_ref();
-        let judges = compile((&policy, rules), surroundings, demands.unix, proxy, memory, reserve)?;
+        let own = (scratches.temporary.as_ref(), scratches.memory.as_ref());
+        let judges = compile((&policy, rules), surroundings, demands.unix, proxy, own, reserve)?;
         let private_temporary = scratches.temporary.is_some();
         let here = fs::stat(c".").map_or(0, |stat| stat.st_dev);
         let roots = judges.view.roots.iter();
