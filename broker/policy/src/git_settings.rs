@@ -2,8 +2,8 @@
 //! the settings and changes nothing. Source: git-config(1), SYNTAX, Includes and the keys in [`PROGRAMS`].
 
 use super::moved::Moved;
-use super::repositories;
 use super::shell_words::words;
+use super::{inner_links, repositories};
 use kernel::locate::locate;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -169,9 +169,8 @@ pub(super) fn led_to(
     let of_user = OF_USER.iter().flat_map(|name| of_home(name).into_iter().chain(moved(name)));
     let own = repositories.iter().flat_map(|git| OF_REPOSITORY.map(|name| git.join(name)));
     let named = named_in(own.chain(of_user).chain([SYSTEM.into()]).collect(), &bases, home);
-    let usual = repositories.iter().map(|git| git.join("hooks"));
-    let hooks: Vec<PathBuf> = usual.chain(named.hooks.iter().cloned()).collect();
-    let links = hooks.iter().flat_map(|directory| linked_hooks(directory));
+    // Of a directory of hooks that holds a tree the hooks alone are protected, whatever they are called.
+    let links = named.hooks.iter().flat_map(|directory| inner_links::of(directory, 1));
     let files = links.chain(named.files).map(|path| (".", path));
     let hooks = named.hooks.iter().filter_map(|path| Some(locate(path).ok()?.path));
     let hooks = hooks.flat_map(|path| {
@@ -185,13 +184,6 @@ pub(super) fn led_to(
         .chain(hooks)
         .filter(|(_, path)| locate(path).is_ok_and(|at| may_change(&at.path)))
         .collect()
-}
-
-/// The hooks in `directory` that are symbolic links: what runs is what they lead to.
-fn linked_hooks(directory: &Path) -> Vec<PathBuf> {
-    let Ok(listed) = directory.read_dir() else { return Vec::new() };
-    let links = listed.flatten().filter(|entry| entry.file_type().is_ok_and(|t| t.is_symlink()));
-    links.map(|entry| entry.path()).collect()
 }
 
 /// The paths in what a shell runs. A word without a slash is one where a file is called so, as a script that an

@@ -16,6 +16,7 @@ pub mod expand;
 mod git_index;
 mod git_settings;
 pub mod harmless;
+mod inner_links;
 pub mod keys;
 mod linked_trees;
 mod listing;

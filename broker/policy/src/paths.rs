@@ -11,8 +11,8 @@ use super::path_memory::Memory;
 use super::remarks::Remarks;
 use super::split::Split;
 use super::trees::{InTrees, in_trees};
-use super::{origins, presets, reach, reopened, unexpanded};
-use kernel::locate::Located;
+use super::{inner_links, origins, presets, reach, reopened, unexpanded};
+use kernel::locate::{Found, Located};
 use rules::files::Files;
 use rules::git_links::GitLinks;
 use rules::memory::OF_RUNS;
@@ -218,8 +218,8 @@ impl Paths<'_> {
                 }
             }
             if !is_own && denial == Denial::Write && names_a_link {
-                let above = self.above(&located.path, last.as_ref(), writable);
-                above.into_iter().for_each(|above| deny(self.remarks, above, item));
+                let also = self.also_denied(&located.path, last.as_ref(), writable);
+                also.into_iter().for_each(|pattern| deny(self.remarks, pattern, item));
             }
             let pattern = Pattern::beside(last.as_ref(), &located.path, rest);
             last = Some(pattern.clone());
@@ -244,6 +244,18 @@ impl Paths<'_> {
         Ok(patterns)
     }
 
+    /// What a preset denies with `path`: something on the way, and what links inside lead to.
+    fn also_denied(
+        &mut self,
+        path: &Path,
+        beside: Option<&Pattern>,
+        writable: &[Grant],
+    ) -> Vec<Pattern> {
+        let above = self.above(path, beside, writable).into_iter();
+        let linked = self.linked_inside(path, writable);
+        above.chain(linked.iter().map(|path| Pattern::literal(path))).collect()
+    }
+
     /// What is not a directory yet on the way to `path` and must not become a file, which it could only in what is
     /// `writable`: on the way to an allowed path nothing but directories are made.
     fn above(
@@ -257,6 +269,26 @@ impl Paths<'_> {
         let is_needed = is_above && writable.iter().any(|it| above.starts_with(&it.path));
         let pattern = is_needed.then(|| Pattern::beside(beside, above, Vec::new()))?;
         Some(pattern.naming_no_file(self.memory.is_no_file(above)))
+    }
+
+    /// Where links in `directory` lead, if it is one, and by which links, as far as that is `writable`: nothing that holds all
+    /// that an allowed path does.
+    fn linked_inside(&mut self, directory: &Path, writable: &[Grant]) -> Vec<PathBuf> {
+        let holds_allowed = |path: &Path| writable.iter().any(|it| it.path.starts_with(path));
+        if !matches!(self.memory.look(directory), Ok(Found::Directory)) || holds_allowed(directory)
+        {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for link in inner_links::of(directory, inner_links::DEPTH) {
+            let (Located { path, links, .. }, _) = self.memory.locate_as_far(&link);
+            found.extend(links.into_iter().map(|link| link.path).chain([path]));
+        }
+        found.retain(|path| {
+            let is_writable = writable.iter().any(|it| path.starts_with(&it.path));
+            is_writable && !path.starts_with(directory) && !holds_allowed(path)
+        });
+        found
     }
 
     /// Says that a denied path is not there, which a mistyped one never is.

@@ -326,6 +326,47 @@ fn nothing_is_planted_that_git_runs_outside() {
     });
 }
 
+/// Editors and agents follow links in their directories.
+#[test]
+fn what_links_inside_protected_directories_lead_to_is_protected() {
+    const MAKE: &str = "mkdir -p .vscode .claude/commands conf skills/one src; ln -s ../conf/tasks.json ../conf/later.json .vscode
+        ln -s ../skills .claude; ln -s ../../src/prompt.md .claude/commands/x.md; ln -s .. .vscode/all; ln -s ../../elsewhere .vscode
+        touch conf/tasks.json conf/other skills/one/SKILL.md src/prompt.md src/main.c";
+    const PROTECTED: [&str; 5] = [
+        "conf/tasks.json",
+        "conf/later.json",
+        "skills/one/SKILL.md",
+        "skills/new",
+        "src/prompt.md",
+    ];
+    for_each_user(|user| {
+        let sandbox = host(user);
+        sandbox.sh_outside(MAKE).succeeds();
+        let is_written = |path: &str| {
+            std::fs::read(sandbox.path("work").join(path)).is_ok_and(|text| text.starts_with(b"x"))
+        };
+        let write = |path: &str| format!("echo x > {path}");
+        for path in PROTECTED {
+            under(&sandbox, "agent", &write(path));
+            assert!(!is_written(path), "ESCAPED: {path}");
+            let refused = under(
+                &sandbox,
+                "agent",
+                &format!("rm -rf {path}; mv conf conf2; mv skills s; {}", write(path)),
+            );
+            assert!(!is_written(path), "ESCAPED: {path}: {refused:#?}");
+        }
+        for path in ["conf/other", "src/main.c", "new"] {
+            under(&sandbox, "agent", &write(path)).succeeds();
+            assert!(is_written(path), "{path}");
+        }
+        for path in PROTECTED {
+            under(&sandbox, "build", &write(path)).succeeds();
+            assert!(is_written(path), "{path}");
+        }
+    });
+}
+
 /// git writes through a link where one stands for its own files: each line of a start-up file could be an attack.
 #[test]
 fn no_link_leads_what_git_writes_out_of_the_repository() {
