@@ -31,7 +31,6 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use hosts::TOGETHER;
 pub(crate) use hosts::host;
 pub(crate) use places::leads_further;
 pub(super) use values::list;
@@ -96,6 +95,8 @@ struct Advice {
     servers: Vec<String>,
     /// Hosts that no rule names, or none should.
     hosts: Vec<String>,
+    /// Hosts that a rule allows: something else was refused.
+    allowed: Vec<String>,
     /// What to do instead, and of whom that is said.
     instead: Vec<(&'static str, &'static str)>,
 }
@@ -230,6 +231,10 @@ impl Advice {
                 "not suggested, as it is no plain name, or a metadata service (reach it outside)",
                 some(&self.hosts),
             ),
+            (
+                "allowed, but its address was refused (private ones need network.privateDomains), or what was sent there",
+                some(&self.allowed),
+            ),
         ];
         let instead = self.instead.iter().map(|(what, text)| (*what, (*text).to_owned()));
         let parts = parts.into_iter().chain(instead).filter(|(_, text)| !text.is_empty());
@@ -306,20 +311,8 @@ impl Grounds<'_> {
                 }
             }
             Denial::Domain(target) => {
-                let Ok(target) = std::str::from_utf8(target) else { return };
-                let Some((name, port)) = target.rsplit_once(':') else { return };
-                let port = domain::parse_port(port);
-                if let Some(rule) = rule_for(&self.network.denied_domains, name, port) {
-                    return self.advise_against(rule, advice);
-                }
-                let Some(host) = host(target) else {
-                    return advice.leave_out(target);
-                };
-                let group = TOGETHER.iter().find(|group| group.contains(&host.as_str()));
-                let wanted = group.map_or(vec![host.as_str()], |group| group.to_vec());
-                let is_listed = |host| self.network.allowed_domains.iter().any(|rule| rule == host);
-                for host in wanted.into_iter().filter(|host| !is_listed(*host)) {
-                    add(&mut advice.allow, "network.allowedDomains", quote(host));
+                if let Ok(target) = std::str::from_utf8(target) {
+                    self.advise_host(target, advice);
                 }
             }
         }

@@ -1,17 +1,43 @@
 //! Hosts that a policy may be told to allow.
 
+use super::{Advice, Grounds, add, quote};
 use common::address;
 use common::domain::{self, Host};
 use common::proxy::stands_for_name;
 use policy::domains;
+use rules::domains::rule_for;
+use rules::files::push_new;
 use std::net::{IpAddr, UdpSocket};
 
 /// Hosts of which none is asked for alone: an index, and what it leads to.
-pub(super) const TOGETHER: [[&str; 2]; 3] = [
+const TOGETHER: [[&str; 2]; 3] = [
     ["index.crates.io", "static.crates.io"],
     ["pypi.org", "files.pythonhosted.org"],
     ["proxy.golang.org", "sum.golang.org"],
 ];
+
+impl Grounds<'_> {
+    /// What there is to say of a host and port that the proxy refused.
+    pub(super) fn advise_host(&self, target: &str, advice: &mut Advice) {
+        let Some((name, port)) = target.rsplit_once(':') else { return };
+        let port = domain::parse_port(port);
+        if let Some(rule) = rule_for(&self.network.denied_domains, name, port) {
+            return self.advise_against(rule, advice);
+        }
+        if rule_for(&self.network.allowed_domains, name, port).is_some() {
+            return push_new(&mut advice.allowed, quote(target));
+        }
+        let Some(host) = host(target) else {
+            return advice.leave_out(target);
+        };
+        let group = TOGETHER.iter().find(|group| group.contains(&host.as_str()));
+        let wanted = group.map_or(vec![host.as_str()], |group| group.to_vec());
+        let is_listed = |host| self.network.allowed_domains.iter().any(|rule| rule == host);
+        for host in wanted.into_iter().filter(|host| !is_listed(*host)) {
+            add(&mut advice.allow, "network.allowedDomains", quote(host));
+        }
+    }
+}
 
 /// The rule that allows `host:port` and no other host: the usual ports are part of every rule. None if a rule would
 /// mean something else (`*.com` is asked for like any name), or must not be advised.

@@ -303,6 +303,12 @@ fn who_does_not_ask_the_proxy_is_told_that_only_it_leads_on() {
             vec![Denial::Domain(b"[2001:db8::3]:443".to_vec())],
             r#"denied by: network.deniedDomains ["[2001:db8::3]"]"#.to_owned(),
         ),
+        (
+            vec![Denial::Domain(b"good.example:443".to_vec())],
+            "allowed, but its address was refused (private ones need network.privateDomains), \
+             or what was sent there: [\"good.example:443\"]"
+                .to_owned(),
+        ),
         // It did ask.
         (
             vec![Denial::lookup(Some("new.example")), Denial::Domain(b"new.example:443".to_vec())],
