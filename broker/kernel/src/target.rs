@@ -16,7 +16,6 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -218,21 +217,6 @@ impl Target {
         if number == TargetFd::CWD { self.open_link("cwd") } else { self.descriptor(number) }
     }
 
-    /// The path of the working directory, as the kernel writes it, if that is short: had sooner than the directory
-    /// itself.
-    ///
-    /// # Errors
-    /// Returns what readlink(2) returns; [`Errno::NAMETOOLONG`] for a longer one.
-    pub fn working_directory(&self) -> io::Result<Vec<u8>> {
-        const SHORT: usize = 256;
-        let link = self.proc("cwd");
-        let path = ptrace_capability::of(|| {
-            let mut buffer = [MaybeUninit::uninit(); SHORT];
-            fs::readlinkat_raw(fs::CWD, &link, &mut buffer).map(|(path, _)| path.to_vec())
-        })?;
-        if path.len() < SHORT { Ok(path) } else { Err(Errno::NAMETOOLONG) }
-    }
-
     /// What the descriptor `number` refers to, with O_PATH.
     ///
     /// # Errors
@@ -259,17 +243,6 @@ impl Target {
     pub fn program(&self) -> io::Result<PathBuf> {
         let link = fs::readlink(self.proc("exe"), Vec::new())?;
         Ok(OsString::from_vec(link.into_bytes()).into())
-    }
-
-    /// The beginning of what its memory has for its arguments, to tell of it.
-    pub fn arguments(&self) -> io::Result<Vec<Vec<u8>>> {
-        const SHOWN_MAX: usize = 2048;
-        let mut text = vec![0; SHOWN_MAX];
-        let file = fs::open(self.proc("cmdline"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        let length = io::read(file, &mut text)?;
-        text.truncate(length);
-        let text = text.strip_suffix(b"\0").unwrap_or(&text);
-        Ok(text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect())
     }
 
     /// Whether the target hides its memory and its descriptors from the broker (PR_SET_DUMPABLE).

@@ -2,7 +2,7 @@
 
 use crate::cli;
 use kernel::kill::heeding;
-use landstrip_core::compile::notes::{Note, Notes};
+use landstrip_core::compile::notes::Notes;
 use landstrip_core::report::failure::{Failure, say};
 use landstrip_core::report::traps::Reports;
 use policy::callers::Caller;
@@ -62,13 +62,8 @@ impl Loaded {
 
 /// Adds what compiling found to `remarks`.
 pub fn add(remarks: &mut Remarks, notes: Notes) {
-    for rule in notes.rules {
-        remarks.own_rule(rule.list, &rule.pattern, rule.why);
+    for (list, pattern, why) in notes.rules {
+        remarks.own_rule(list, &pattern, why);
     }
-    for line in notes.lines {
-        match line {
-            Note::Warning(text) => remarks.warn(text),
-            Note::Remark(text) => remarks.note(text),
-        }
-    }
+    notes.warnings.into_iter().for_each(|text| remarks.warn(text));
 }

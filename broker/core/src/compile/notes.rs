@@ -9,44 +9,22 @@ pub struct Notes {
     pub are_wanted: bool,
     /// Whether it is to be known where rules come from.
     pub keeps_rules: bool,
-    pub lines: Vec<Note>,
-    pub rules: Vec<OwnRule>,
-}
-
-/// Something to say.
-#[derive(Debug)]
-pub enum Note {
-    /// It is likely not meant.
-    Warning(String),
-    /// It could surprise.
-    Remark(String),
-}
-
-/// A rule for paths that nobody wrote.
-#[derive(Debug)]
-pub struct OwnRule {
-    /// The key that it belongs to.
-    pub list: &'static str,
-    pub pattern: Pattern,
-    pub why: &'static str,
+    /// What is likely not meant.
+    pub warnings: Vec<String>,
+    /// The rules for paths that nobody wrote: the key, the rule, and why.
+    pub rules: Vec<(&'static str, Pattern, &'static str)>,
 }
 
 impl Notes {
     pub fn warn(&mut self, text: impl Into<String>) {
         if self.are_wanted {
-            self.lines.push(Note::Warning(text.into()));
-        }
-    }
-
-    pub fn note(&mut self, text: impl Into<String>) {
-        if self.are_wanted {
-            self.lines.push(Note::Remark(text.into()));
+            self.warnings.push(text.into());
         }
     }
 
     pub fn own_rule(&mut self, list: &'static str, pattern: &Pattern, why: &'static str) {
         if self.keeps_rules {
-            self.rules.push(OwnRule { list, pattern: pattern.clone(), why });
+            self.rules.push((list, pattern.clone(), why));
         }
     }
 }

@@ -9,6 +9,7 @@ use super::client;
 use super::lines;
 use super::open::{OPEN_MAX, Open, Settled};
 use super::{Answer, Asker, End, Question, Said};
+use crate::observe::process;
 use common::domain;
 use common::trap::{FileOperation, NetworkOperation};
 use kernel::request::Request;
@@ -322,8 +323,8 @@ impl Asker {
                 .map(|path| path.into_os_string().into_encoded_bytes())
                 .unwrap_or_default(),
             process: target.process().unwrap_or_default(),
-            arguments: target.arguments().unwrap_or_default(),
-            directory: target.working_directory().unwrap_or_default(),
+            arguments: process::arguments(target).unwrap_or_default(),
+            directory: process::working_directory(target).unwrap_or_default(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! The calls are judged when they have been let through; what becomes of them, this does not decide.
 
 mod path_cache;
+pub(crate) mod process;
 
 use common::trap::FileOperation;
 use kernel::object::Object;

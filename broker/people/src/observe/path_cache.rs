@@ -10,6 +10,7 @@
 //! effect after they were let through, so that nothing is remembered until a moment later. The working
 //! directory is changed by one that is not (chdir(2)), and read each time.
 
+use super::process;
 use kernel::shortcuts::Shortcut;
 use kernel::target::TargetFd;
 use kernel::threads::lock;
@@ -58,7 +59,7 @@ impl Start {
             return Some(Self(b"/".to_vec()));
         }
         if look.directory == TargetFd::CWD {
-            let path = look.target.working_directory().ok()?;
+            let path = process::working_directory(look.target).ok()?;
             return Some(Self([b"in ", &path[..]].concat()));
         }
         let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
