@@ -13,7 +13,7 @@
 //!
 //! Each group is one that the kernel kills when the broker ends ([`KillOnExit`]) before it has a member.
 
-use crate::call::decode::RegisterVerdict;
+use crate::call::decode::{CONTINUE, RegisterVerdict};
 use crate::call::terminal::TerminalCall;
 use crate::report::traps::Traps;
 use kernel::group::{self, HeldGroup};
@@ -99,35 +99,25 @@ impl Judge {
     /// setpgid(2) into the group `group`.
     pub(crate) fn join(&self, request: &Request<'_>, process: i32, group: i32) -> RegisterVerdict {
         let target = request.target();
-        let may_join = || {
-            let own = target.process()?;
-            let process = if process == 0 { own } else { process };
-            // A group of its own: to join another, the numbers would have to differ.
-            if group == 0 || group == process {
-                return self.add_group_of(request, process, own);
-            }
-            if !group::shares_session(own)? {
-                return Ok(());
-            }
-            let group = Pid::from_raw(group.max(0)).ok_or(Errno::INVAL)?;
-            self.hold(request, group)
-        };
-        match may_join() {
-            // CONTINUE: registers decide. In a session of the sandbox's own the kernel permits its own groups only, and
-            // no process gets into the caller's session again. In that the number of the group is held.
-            Ok(()) => RegisterVerdict::Continue,
-            Err(errno) => RegisterVerdict::Return(Err(errno)),
+        let own = target.process()?;
+        let process = if process == 0 { own } else { process };
+        // A group of its own: to join another, the numbers would have to differ.
+        if group == 0 || group == process {
+            self.add_group_of(request, process, own)?;
+        } else if group::shares_session(own)? {
+            self.hold(request, Pid::from_raw(group.max(0)).ok_or(Errno::INVAL)?)?;
         }
+        // CONTINUE: registers decide. In a session of the sandbox's own the kernel permits its own groups only, and
+        // no process gets into the caller's session again. In that the number of the group is held.
+        CONTINUE
     }
 
     /// setsid(2).
     pub(crate) fn leave_session(&self, request: &Request<'_>) -> RegisterVerdict {
-        let added = request.target().process().and_then(|own| self.add_group_of(request, own, own));
-        match added {
-            // CONTINUE: it has no arguments.
-            Ok(()) => RegisterVerdict::Continue,
-            Err(errno) => RegisterVerdict::Return(Err(errno)),
-        }
+        let own = request.target().process()?;
+        self.add_group_of(request, own, own)?;
+        // CONTINUE: it has no arguments.
+        CONTINUE
     }
 
     /// Has the kernel end the group that `process` is to lead, which is the caller, `own`, or a child of its. If another
@@ -164,34 +154,29 @@ impl Judge {
     }
 
     /// What is asked of the terminal that descriptor `number` leads to.
+    ///
+    /// Where this says [`CONTINUE`], what the process is decides, whatever the descriptor leads to by then: it is in a session
+    /// of the sandbox's own, or the sandbox has no terminal of its caller's. Only TIOCSCTTY can meet one that another
+    /// thread has put there. If that controls a session the kernel refuses; else the sandbox is signalled from it
+    /// until it ends, and nobody outside.
     pub(crate) fn control(
         &self,
         request: &Request<'_>,
         number: TargetFd,
         call: TerminalCall,
     ) -> RegisterVerdict {
-        let done = match call {
+        match call {
             TerminalCall::SetForeground(address) => self.set_foreground(request, number, address),
             TerminalCall::Foreground(address) => {
                 let Some(group) = self.foreground(request.target(), number) else {
                     // CONTINUE: it only asks.
-                    return RegisterVerdict::Continue;
+                    return CONTINUE;
                 };
-                request.confirm().and_then(|by| {
-                    by.write(&by.target().memory()?, address, &group.to_ne_bytes())?;
-                    Ok(Some(0))
-                })
+                let by = request.confirm()?;
+                by.write(&by.target().memory()?, address, &group.to_ne_bytes())?;
+                Ok(Some(0))
             }
             _ => self.change(request, number, call),
-        };
-        match done {
-            // CONTINUE: what the process is decides, whatever the descriptor leads to by then: it is in a session of the
-            // sandbox's own, or the sandbox has no terminal of its caller's. Only TIOCSCTTY can meet one that another
-            // thread has put there. If that controls a session the kernel refuses; else the sandbox is signalled from it
-            // until it ends, and nobody outside.
-            Ok(None) => RegisterVerdict::Continue,
-            Ok(Some(result)) => RegisterVerdict::Return(Ok(result)),
-            Err(errno) => RegisterVerdict::Return(Err(errno)),
         }
     }
 
@@ -211,9 +196,9 @@ impl Judge {
         request: &Request<'_>,
         number: TargetFd,
         address: TargetAddress,
-    ) -> io::Result<Option<i32>> {
+    ) -> RegisterVerdict {
         let target = request.target();
-        let Some(terminal) = self.shared(target)? else { return Ok(None) };
+        let Some(terminal) = self.shared(target)? else { return CONTINUE };
         if !self.is_controlling(target, number, terminal)? {
             return Err(Errno::NOTTY);
         }
@@ -268,9 +253,9 @@ impl Judge {
         request: &Request<'_>,
         number: TargetFd,
         call: TerminalCall,
-    ) -> io::Result<Option<i32>> {
+    ) -> RegisterVerdict {
         if !self.lent.any() {
-            return Ok(None);
+            return CONTINUE;
         }
         let target = request.target();
         let lent = self.lent(target, number)?;
@@ -302,7 +287,7 @@ impl Judge {
             TerminalCall::Exclusive(false) => termios::ioctl_tiocnxcl(file)?,
             TerminalCall::Suspend => termios::tcflow(file, termios::Action::OOff)?,
             TerminalCall::Flush(_) => {}
-            _ => return Ok(None),
+            _ => return CONTINUE,
         }
         Ok(Some(0))
     }

@@ -10,7 +10,7 @@
 //! broker knows whether Landlock scopes them or not: as process groups it lets them through to whoever is in the caller's
 //! (CVE-2026-72183, before Linux 6.12.101, 6.18.40 and 7.1.5).
 
-use crate::call::decode::RegisterVerdict;
+use crate::call::decode::{CONTINUE, RegisterVerdict};
 use crate::call::signal::{Addressee, OwnerCall, SignalCall};
 use crate::report::traps::Traps;
 use kernel::group;
@@ -47,10 +47,7 @@ impl Judge {
     /// Sends the signal, refuses it, or lets it through.
     pub(crate) fn judge(&self, request: &Request<'_>, call: &SignalCall) -> RegisterVerdict {
         let target = request.target();
-        let own = match target.process() {
-            Ok(own) => own,
-            Err(errno) => return RegisterVerdict::Return(Err(errno)),
-        };
+        let own = target.process()?;
         let thread = target.thread().as_raw_pid();
         let is_own = match call.to {
             Addressee::Process(id) => [own, thread].contains(&id),
@@ -61,14 +58,14 @@ impl Judge {
         };
         if is_own {
             // CONTINUE: registers decide, and the ids are the caller's own, which lives.
-            return RegisterVerdict::Continue;
+            return CONTINUE;
         }
         let sent = self.send(request, call, own).inspect_err(|errno| {
             if *errno == Errno::PERM {
                 self.traps.log("refused: a signal to a process outside");
             }
         });
-        RegisterVerdict::Return(sent.map(|()| 0))
+        sent.map(|()| Some(0))
     }
 
     /// Refuses to trace a process outside, as Landlock does, so that it can be told.
@@ -76,10 +73,10 @@ impl Judge {
         match self.find(id) {
             Err(Errno::PERM) => {
                 self.traps.sink().note_refused(Syscall::ptrace.name());
-                RegisterVerdict::Return(Err(Errno::PERM))
+                Err(Errno::PERM)
             }
             // CONTINUE: Landlock decides, whose number this is by then.
-            _ => RegisterVerdict::Continue,
+            _ => CONTINUE,
         }
     }
 
@@ -93,23 +90,16 @@ impl Judge {
     ) -> RegisterVerdict {
         match call {
             // CONTINUE: as above.
-            OwnerCall::Owner(id) if request.target().process() == Ok(id) => {
-                RegisterVerdict::Continue
-            }
+            OwnerCall::Owner(id) if request.target().process() == Ok(id) => CONTINUE,
             OwnerCall::Owner(id) if id != 0 => {
                 self.traps.log("refused: another process as owner of a descriptor");
-                RegisterVerdict::Return(Err(Errno::PERM))
+                Err(Errno::PERM)
             }
             // Once: another thread can put another file there.
             _ => match request.target().duplicate(number) {
                 // CONTINUE: the broker cannot get at it, and who is signalled Landlock decides.
-                Err(Errno::PERM) if self.is_scoped && target::duplicates_are_refused() => {
-                    RegisterVerdict::Continue
-                }
-                file => {
-                    let changed = file.and_then(|file| self.change_owner(request, file, call));
-                    RegisterVerdict::Return(changed.map(|()| 0))
-                }
+                Err(Errno::PERM) if self.is_scoped && target::duplicates_are_refused() => CONTINUE,
+                file => self.change_owner(request, file?, call).map(|()| Some(0)),
             },
         }
     }

@@ -6,7 +6,7 @@
 
 use super::again::{self, Round};
 use crate::ask::Asking;
-use crate::call::decode::{Call, RegisterCall, RegisterVerdict};
+use crate::call::decode::{CONTINUE, Call, RegisterCall, RegisterVerdict};
 use crate::call::metadata::MetadataCall;
 use crate::domains::proxy::Proxy;
 use crate::files::look::Observer;
@@ -173,12 +173,10 @@ impl Answerer {
         }
         let Err(request) = request.repeat(call.is_some_and(|call| call.counts())) else { return };
         match call {
-            Some(Call::Registers(call)) => match self.by_registers(&request, call) {
+            Some(Call::Registers(call)) => match self.by_registers(&request, call).transpose() {
                 // CONTINUE: nothing can change the registers of a thread that waits.
-                RegisterVerdict::Continue => {
-                    request.let_through();
-                }
-                RegisterVerdict::Return(result) => request.complete(result),
+                None => drop(request.let_through()),
+                Some(result) => request.complete(result),
             },
             Some(Call::Socket(call)) => {
                 let pass_on = request.turn();
@@ -331,7 +329,7 @@ impl Answerer {
         let target = request.target();
         let refuse = |why: &str| {
             self.traps.log(&format!("refused: {why}"));
-            RegisterVerdict::Return(Err(Errno::PERM))
+            Err(Errno::PERM)
         };
         match call {
             RegisterCall::Socket(kind, flags) => {
@@ -343,31 +341,29 @@ impl Answerer {
             }
             // CONTINUE: these are the caller's for as long as it can be on its way. Another thread of its process can
             // end meanwhile, and its id become another's.
-            RegisterCall::Process(id, _) if target.keeps(id) => RegisterVerdict::Continue,
+            RegisterCall::Process(id, _) if target.keeps(id) => CONTINUE,
             RegisterCall::Process(process, change) => {
-                RegisterVerdict::Return(self.change_process(request, process, change))
+                self.change_process(request, process, change).map(Some)
             }
             RegisterCall::ProcessGroup => refuse("priority of a process group or a user"),
             // CONTINUE: it gives the caller nothing. From now on the umask of each target is read.
             RegisterCall::Umask => {
                 self.umask.note_set();
-                RegisterVerdict::Continue
+                CONTINUE
             }
             // CONTINUE: the kernel decides on it, whatever memory holds, and no_new_privs is set. From now on
             // credentials are compared each time.
             RegisterCall::Credentials => {
                 request.forget_earlier();
                 self.rights.diverge();
-                RegisterVerdict::Continue
+                CONTINUE
             }
             // CONTINUE: the kernel decides on it, and it can only restrict the caller. If another thread puts another
             // ruleset there meanwhile, the broker may do for it what that forbids.
             RegisterCall::Domain(ruleset) => {
                 request.forget_earlier();
-                match self.rights.note_domain(request, ruleset) {
-                    Ok(()) => RegisterVerdict::Continue,
-                    Err(errno) => RegisterVerdict::Return(Err(errno)),
-                }
+                self.rights.note_domain(request, ruleset)?;
+                CONTINUE
             }
             RegisterCall::Signal(call) => self.signals.judge(request, &call),
             RegisterCall::Owner(number, call) => self.signals.judge_owner(request, number, call),
@@ -378,15 +374,15 @@ impl Answerer {
             RegisterCall::Attach(id) => self.signals.judge_tracing(id),
             RegisterCall::Refused(call) => {
                 self.traps.sink().note_refused(call.name());
-                RegisterVerdict::Return(Err(Errno::PERM))
+                Err(Errno::PERM)
             }
             RegisterCall::Fork => {
                 let is_one_too_many =
                     || self.judges.limits.as_ref().is_some_and(|limits| !limits.admits_fork());
                 match kill::has_begun() || is_one_too_many() {
-                    true => RegisterVerdict::Return(Err(Errno::AGAIN)),
+                    true => Err(Errno::AGAIN),
                     // CONTINUE: what is forked is in the sandbox.
-                    false => RegisterVerdict::Continue,
+                    false => CONTINUE,
                 }
             }
             // CONTINUE unless the broker is the parent, which must not become a tracer: its tracee stops at every
@@ -396,7 +392,7 @@ impl Answerer {
             RegisterCall::TraceMe => {
                 let parent = target.status().and_then(|status| status.parent());
                 match parent.is_ok_and(|parent| parent != process::getpid()) {
-                    true => RegisterVerdict::Continue,
+                    true => CONTINUE,
                     false => refuse("the broker traces nobody"),
                 }
             }

@@ -83,14 +83,11 @@ pub(crate) enum RegisterCall {
     Refused(Syscall),
 }
 
-/// What becomes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RegisterVerdict {
-    /// The kernel executes it, with the registers that were judged.
-    Continue,
-    /// It returns this, executed by the broker or refused.
-    Return(io::Result<i32>),
-}
+/// What becomes of it: what it returns, executed by the broker or refused, or [`CONTINUE`].
+pub(crate) type RegisterVerdict = io::Result<Option<i32>>;
+
+/// The kernel executes it, with the registers that were judged.
+pub(crate) const CONTINUE: RegisterVerdict = Ok(None);
 
 /// A call on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 use super::interruptible::wait_for;
 use super::judge::{Judge, metadata_refused};
 use super::metadata::held_by;
-use crate::call::decode::RegisterVerdict;
+use crate::call::decode::{CONTINUE, RegisterVerdict};
 use crate::report::denials::Denial;
 use crate::report::permitted::Permitted;
 use common::trap::FileOperation;
@@ -18,7 +18,7 @@ use kernel::request::Request;
 use kernel::target::{self, TargetFd};
 use nix::libc::{LOCK_EX, LOCK_NB, LOCK_SH};
 use rustix::fs::{self, FlockOperation, OFlags};
-use rustix::io::{self, Errno};
+use rustix::io::Errno;
 
 impl Judge {
     /// flock(2) with `operation`, which does not unlock: done, or let through where no descriptor can be duplicated.
@@ -28,22 +28,6 @@ impl Judge {
         number: TargetFd,
         operation: u32,
     ) -> RegisterVerdict {
-        match self.try_lock(request, number, operation) {
-            Ok(true) => RegisterVerdict::Return(Ok(0)),
-            // CONTINUE: the broker cannot get at it, as under Docker's default seccomp profile. Then the kernel decides,
-            // of which the manual tells.
-            Ok(false) => RegisterVerdict::Continue,
-            Err(errno) => RegisterVerdict::Return(Err(errno)),
-        }
-    }
-
-    /// Whether it is done.
-    fn try_lock(
-        &self,
-        request: &Request<'_>,
-        number: TargetFd,
-        operation: u32,
-    ) -> io::Result<bool> {
         let [shared, exclusive, at_once] = [LOCK_SH, LOCK_EX, LOCK_NB].map(i32::cast_unsigned);
         let is_shared = operation & !at_once == shared;
         if !is_shared && operation & !at_once != exclusive {
@@ -52,14 +36,16 @@ impl Judge {
         let target = request.target();
         let (file, flags) = held_by(target, number)?;
         if flags.contains(OFlags::PATH) {
-            return if target::duplicates_are_refused() { Ok(false) } else { Err(Errno::ACCESS) };
+            // CONTINUE: the broker cannot get at it, as under Docker's default seccomp profile. Then the kernel decides,
+            // of which the manual tells.
+            return if target::duplicates_are_refused() { CONTINUE } else { Err(Errno::ACCESS) };
         }
         let by = request.confirm()?;
         let writes = [OFlags::WRONLY, OFlags::RDWR].contains(&(flags & OFlags::RWMODE));
         if !writes && let Some(name) = metadata_refused(&self.view, &file)? {
             // Nobody inside can change it, nor keep others inside from it: there is nothing to lock for who only reads.
             if is_shared {
-                return Ok(true);
+                return Ok(Some(0));
             }
             self.traps.catch_up();
             self.traps.report(Denial::file(FileOperation::Write, &name), "a lock");
@@ -80,6 +66,6 @@ impl Judge {
             }
             result => result?,
         }
-        Ok(true)
+        Ok(Some(0))
     }
 }

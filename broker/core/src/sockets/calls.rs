@@ -12,7 +12,7 @@ use super::messages;
 use super::sendmsg_gate::NoNamedReceivers;
 use super::socket::Socket;
 use super::udp;
-use crate::call::decode::{AddressUse, Messages, RegisterVerdict, SocketCall};
+use crate::call::decode::{AddressUse, CONTINUE, Messages, RegisterVerdict, SocketCall};
 use crate::files::view::Decider;
 use crate::report::denials::Denial;
 use crate::report::permitted::Permitted;
@@ -319,11 +319,9 @@ pub(crate) fn make_socket(
     }
     if rules.unix.datagrams && kind.is_unix_datagram() {
         // It sends to whom a message names.
-        return match judge.sendmsg_gate.end(request) {
-            // CONTINUE: registers decide on the kind; from now on the broker sends every message.
-            Ok(()) => RegisterVerdict::Continue,
-            Err(errno) => RegisterVerdict::Return(Err(errno)),
-        };
+        judge.sendmsg_gate.end(request)?;
+        // CONTINUE: registers decide on the kind; from now on the broker sends every message.
+        return CONTINUE;
     }
     let is_mute = kind.is_mute(rules);
     let is_open = is_mute && rules.own_datagrams() && judge.sendmsg_gate.has_ended();
@@ -337,9 +335,9 @@ pub(crate) fn make_socket(
     let (socket, by) = match made {
         Ok(made) => made,
         // The kernel would make one that is not mute.
-        Err(errno) if is_mute => return RegisterVerdict::Return(Err(errno)),
+        Err(errno) if is_mute => return Err(errno),
         // CONTINUE: registers decide on the kind, which is permitted; its addresses are judged when it is used.
-        Err(_) => return RegisterVerdict::Continue,
+        Err(_) => return CONTINUE,
     };
     let number = by.give(socket.as_fd(), flags.contains(SocketFlags::CLOEXEC));
     if let Ok(number) = number
@@ -348,7 +346,7 @@ pub(crate) fn make_socket(
         // Before the target can use it. If it cannot be kept, one is put in its place then.
         let _ = judge.own.held.keep(request.target(), number, socket);
     }
-    RegisterVerdict::Return(number.map(TargetFd::raw))
+    number.map(|number| Some(number.raw()))
 }
 
 /// SO_REUSEADDR, by which a server of TCP takes a port that connections are left on. By one of UDP another
@@ -395,17 +393,17 @@ fn report_option(judge: &Judge, operation: NetworkOperation, option: (i32, i32))
 pub(crate) fn pass_over(judge: &Judge, level: i32, option: i32) -> RegisterVerdict {
     if (level, option) == option::SHARE_PORT {
         judge.own.has_unshared.store(true, Ordering::Relaxed);
-        return RegisterVerdict::Return(Ok(0));
+        return Ok(Some(0));
     }
     report_option(judge, NetworkOperation::Connect, (level, option));
-    RegisterVerdict::Return(Err(Errno::NOPROTOOPT))
+    Err(Errno::NOPROTOOPT)
 }
 
 /// Refuses a socket or a pair of this kind.
 pub(crate) fn refuse(judge: &Judge, kind: SocketKind) -> RegisterVerdict {
     let denial = Denial::Network(NetworkOperation::Connect, judge.traps.sink().name_of_kind(kind));
     judge.traps.report(denial, "socket family");
-    RegisterVerdict::Return(Err(kind.refusal()))
+    Err(kind.refusal())
 }
 
 /// socketpair of datagram sockets: the target gets a pair of seqpacket ones. They keep messages
