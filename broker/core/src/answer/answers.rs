@@ -223,16 +223,17 @@ impl Answerer {
             }
             Some(Call::Ipc(call)) => match self.judges.objects.answer(&request, &self.rights, call)
             {
-                ipc::Verdict::Return(result) => {
-                    if result == Err(NOBODYS) {
-                        self.traps.log("refused: no System V object of the sandbox's");
-                    }
-                    request.complete(result);
-                }
                 // CONTINUE: the id is in a register, and that of no other segment until the thread is past.
-                ipc::Verdict::LetThrough(passage) => {
+                Ok(ipc::Answer::LetThrough(passage)) => {
                     request.let_through();
                     drop(passage);
+                }
+                Ok(ipc::Answer::Value(value)) => request.complete(Ok(value)),
+                Err(errno) => {
+                    if errno == NOBODYS {
+                        self.traps.log("refused: no System V object of the sandbox's");
+                    }
+                    request.complete(Err(errno));
                 }
             },
             None => {

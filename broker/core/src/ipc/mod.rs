@@ -35,11 +35,11 @@ pub(crate) struct Objects {
     own: OnceLock<Arc<Actor>>,
 }
 
-/// What becomes of a call.
+/// What becomes of a call that is not refused.
 #[derive(Debug)]
-pub(crate) enum Verdict<'a> {
-    /// It is done, or refused.
-    Return(io::Result<i32>),
+pub(crate) enum Answer<'a> {
+    /// It is done, and returns this.
+    Value(i32),
     /// The kernel does it, by its registers. The id stays what it is until the passage is dropped, which is to be after
     /// the answer, and the thread has been seen to rest.
     LetThrough(Passage<'a>),
@@ -71,12 +71,10 @@ impl Objects {
         request: &Request<'_>,
         rights: &Rights,
         call: IpcCall,
-    ) -> Verdict<'_> {
-        let caller = match self.actor(request, rights) {
-            Ok(actor) => Caller { request, rights, actor, memory: OnceCell::new() },
-            Err(errno) => return Verdict::Return(Err(errno)),
-        };
-        Verdict::Return(match call {
+    ) -> io::Result<Answer<'_>> {
+        let actor = self.actor(request, rights)?;
+        let caller = Caller { request, rights, actor, memory: OnceCell::new() };
+        let value = match call {
             IpcCall::Get(Kind::Segment, key, size, flags) => {
                 self.segments.get(&caller, key, size, flags)
             }
@@ -84,10 +82,9 @@ impl Objects {
                 self.semaphores.get(&caller, key, number, flags)
             }
             IpcCall::Get(Kind::Queue, key, _, flags) => self.queues.get(&caller, key, flags),
-            IpcCall::Attach(id) => match self.segments.pass(&caller, id) {
-                Ok(passage) => return Verdict::LetThrough(passage),
-                Err(errno) => Err(errno),
-            },
+            IpcCall::Attach(id) => {
+                return self.segments.pass(&caller, id).map(Answer::LetThrough);
+            }
             IpcCall::Operate(id, operations, number, limit) => {
                 let done = self.semaphores.operate(&caller, id, operations, number, limit);
                 // Whatever the handler was installed with (signal(7)).
@@ -109,7 +106,8 @@ impl Objects {
             IpcCall::Control(Kind::Queue, id, command, argument) => {
                 self.queues.control(&caller, id, command, argument)
             }
-        })
+        };
+        value.map(Answer::Value)
     }
 
     /// Who makes the call: as cheaply as credentials are compared everywhere.

@@ -7,7 +7,7 @@
 //! or was seen to rest ([`may_go_on`]). From then on the segment lives while the command has it attached,
 //! as outside; who attaches it again has the broker do so first.
 
-use super::{Caller, Verdict};
+use super::{Answer, Caller};
 use kernel::ipc::{self, Attachment, SegmentStatus};
 use kernel::proc::may_go_on;
 use kernel::threads::lock;
@@ -139,13 +139,12 @@ impl Segments {
         id: i32,
         command: i32,
         argument: Argument,
-    ) -> Verdict<'_> {
-        Verdict::Return(match command {
+    ) -> io::Result<Answer<'_>> {
+        let value = match command {
             // The kernel decides, and counts it as the caller's.
-            libc::SHM_LOCK | libc::SHM_UNLOCK => match self.pass(caller, id) {
-                Ok(passage) => return Verdict::LetThrough(passage),
-                Err(errno) => Err(errno),
-            },
+            libc::SHM_LOCK | libc::SHM_UNLOCK => {
+                return self.pass(caller, id).map(Answer::LetThrough);
+            }
             libc::IPC_RMID => self.remove(caller, id),
             libc::IPC_SET => self.set(caller, id, argument),
             libc::IPC_STAT => {
@@ -154,7 +153,8 @@ impl Segments {
             }
             // As for what stands in a row of the kernel's table, or for its limits.
             _ => Err(Errno::INVAL),
-        })
+        };
+        value.map(Answer::Value)
     }
 
     fn remove(&self, caller: &Caller<'_>, id: i32) -> io::Result<i32> {

@@ -52,11 +52,8 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
     SocketVerdict::Return(match *call {
         SocketCall::Address(AddressUse::Connect, number, address, length) => {
             match connect(judge, request, number, (address, length)) {
-                Ok(Connected::GoesOn(errno, under_way)) => {
-                    return SocketVerdict::GoesOn(errno, under_way);
-                }
-                Ok(Connected::Done(result)) => zero(result),
-                Err(errno) => Err(errno),
+                Ok(Some((errno, under_way))) => return SocketVerdict::GoesOn(errno, under_way),
+                done => done.map(|_| 0),
             }
         }
         SocketCall::Address(AddressUse::Bind, number, address, length) => {
@@ -93,7 +90,7 @@ fn connect(
     request: &Request<'_>,
     number: TargetFd,
     (address, length): (TargetAddress, u32),
-) -> io::Result<Connected> {
+) -> Connected {
     let target = request.target();
     let address = Address::copy(target, address, length)?;
     let address = match judge.rules.allow_network {
@@ -107,7 +104,7 @@ fn connect(
         && let Some(socket) = udp::one_of(judge, &duplicate)
     {
         let socket = (number, socket.as_fd());
-        return Ok(Connected::Done(udp::connect(judge, request, socket, &address, &endpoint)));
+        return udp::connect(judge, request, socket, &address, &endpoint).map(|()| None);
     }
     must_be_free_to_reach(judge, target, &endpoint)?;
     let is_replaced = duplicate.is_err();
@@ -126,7 +123,7 @@ fn connect_to(
     request: &Request<'_>,
     (number, duplicate): (TargetFd, io::Result<OwnedFd>),
     (address, endpoint): (Address, &Endpoint),
-) -> io::Result<Connected> {
+) -> Connected {
     let target = request.target();
     let reach = judge.judge(request, AddressUse::Connect, endpoint)?;
     let name = || endpoint.describe();
@@ -134,13 +131,12 @@ fn connect_to(
         // Decided since the last call was interrupted, or did not wait.
         Err(Errno::ISCONN) if request.confirm().is_ok() => {
             let told = judge.own.held.tell(target, number);
-            let result = if told { Ok(()) } else { Err(Errno::ISCONN) };
-            return Ok(Connected::Done(result));
+            return if told { Ok(None) } else { Err(Errno::ISCONN) };
         }
         socket => socket?,
     };
     let by = request.confirm()?;
-    Ok(connects::connect(judge, (request, by), (socket, number), (address, endpoint), reach))
+    connects::connect(judge, (request, by), (socket, number), (address, endpoint), reach)
 }
 
 fn bind(

@@ -14,14 +14,9 @@ use rustix::net::sockopt;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
-/// What becomes of a connect.
-#[derive(Debug)]
-pub(crate) enum Connected {
-    /// It is decided, or nobody needs to look after it.
-    Done(io::Result<()>),
-    /// The target gets this answer at once, and the broker looks after the connect from then on.
-    GoesOn(Errno, UnderWay),
-}
+/// What becomes of a connect: it is decided, or nobody needs to look after it; or the target gets this error at once, and
+/// the broker looks after the connect from then on.
+pub(crate) type Connected = io::Result<Option<(Errno, UnderWay)>>;
 
 /// A connect to a listening socket of the sandbox that no target waits for.
 #[derive(Debug)]
@@ -54,7 +49,7 @@ pub(crate) fn connect(
         Reach::Own(held) => {
             let socket = Arc::new(socket);
             let end = connect_own(judge, (request, by), (&socket, number), &address, held);
-            let known = matches!(end, Connected::Done(Ok(())));
+            let known = matches!(end, Ok(None));
             judge.own.held.leave_if_connected(&*socket, known);
             return end;
         }
@@ -95,11 +90,11 @@ pub(crate) fn connect(
         judge.note_connect(request.target(), (&socket, endpoint, &reach));
     }
     judge.own.held.leave_if_connected(&socket, result.is_ok());
-    if !goes_on.contains(&result) {
-        return Connected::Done(result);
+    if goes_on.contains(&result) {
+        // In the target's own hands from now on, connected or not.
+        socket.put_in_place(by)?;
     }
-    // In the target's own hands from now on, connected or not.
-    Connected::Done(socket.put_in_place(by).and(result))
+    result.map(|()| None)
 }
 
 /// Begins a connect, to `instead` if it leads there; it must if it `is_led`.
@@ -150,37 +145,37 @@ fn connect_own(
         judge.ports().note(one, &held, socket, result)
     });
     let answer = match started {
-        Ok(Connecting::Done) => return Connected::Done(socket.put_in_place(by)),
+        Ok(Connecting::Done) => return socket.put_in_place(by).map(|()| None),
         Ok(_) => {
             // Given up by the sandbox, it is to be free.
             let ended = socket.wait(|| request.look_after().map(drop).and(judge.own.has(&held)));
             let Err(errno @ (RESTART | Errno::INTR)) = ended else {
                 // Nobody would look after it any more.
                 let was_ours = judge.ports().finish(socket, ended.is_ok());
-                return Connected::Done(match ended {
+                return match ended {
                     Ok(()) if was_ours => socket.outcome().and_then(|()| {
                         socket.note_connected(by);
-                        socket.put_in_place(by)
+                        socket.put_in_place(by).map(|()| None)
                     }),
-                    Err(Errno::INPROGRESS | Errno::AGAIN) => ended,
+                    Err(errno @ (Errno::INPROGRESS | Errno::AGAIN)) => Err(errno),
                     _ => Err(Errno::CONNREFUSED),
-                });
+                };
             };
             if !judge.ports().leave_unattended(socket) {
                 judge.ports().finish(socket, false);
-                return Connected::Done(Err(Errno::CONNREFUSED));
+                return Err(Errno::CONNREFUSED);
             }
             errno
         }
         Err(Errno::INPROGRESS) => Errno::INPROGRESS,
-        Err(errno) => return Connected::Done(Err(errno)),
+        Err(errno) => return Err(errno),
     };
     let placed = socket.put_in_place(by);
     if placed.is_err() || socket.is_decided() {
         // What is held is let go of before the target goes on.
         judge.ports().finish(socket, placed.is_ok());
-        return Connected::Done(placed.and(Err(answer)));
+        return placed.and(Err(answer));
     }
     let (socket, target) = (Arc::clone(socket), request.target());
-    Connected::GoesOn(answer, UnderWay { socket, held, target, number })
+    Ok(Some((answer, UnderWay { socket, held, target, number })))
 }
