@@ -15,5 +15,6 @@ pub mod hosts;
 pub mod landlock;
 pub mod memory;
 pub mod proxy;
+pub mod told;
 pub mod trap;
 pub mod wire;

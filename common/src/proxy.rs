@@ -14,18 +14,15 @@ const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX5");
 /// The lists of a [`Setup`].
 pub const LISTS: usize = 6;
 const CLIENT: u8 = 1;
-const REFUSED: u8 = 2;
-const REACHED: u8 = 3;
-const UNKNOWN: u8 = 4;
 
 /// What becomes of a host that no list names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unlisted {
     /// It is refused.
     Refused = 0,
-    /// It may be reached too, and is told: see [`Reached`].
+    /// It may be reached too, and is told: see [`Reached`](crate::told::Told::Reached).
     Learned = 1,
-    /// The connection waits while somebody is asked: see [`Asked`](crate::asking::Asked).
+    /// The connection waits while somebody is asked: see [`Asked`](crate::told::Told::Asked).
     Asked = 2,
 }
 
@@ -206,146 +203,6 @@ impl Client {
     }
 }
 
-/// Proxy to broker: this name was looked up, and no rule permits it.
-///
-/// ```text
-/// offset 0   u8   4
-///        1   the name, 1 to 256 bytes
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unknown<'a>(pub &'a [u8]);
-
-impl<'a> Unknown<'a> {
-    /// Largest message.
-    pub const MAX: usize = 1 + Refused::HOST_MAX;
-
-    /// Encodes the message into `buffer` and returns its length.
-    ///
-    /// # Errors
-    /// Returns [`WireError::TooLarge`] if it does not fit.
-    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
-        let mut out = Encoder::new(buffer);
-        out.put(&[UNKNOWN])?;
-        out.put(self.0)?;
-        Ok(out.length())
-    }
-
-    /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns [`WireError::Malformed`] for anything else.
-    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
-        match packet {
-            [UNKNOWN, name @ ..] if (1..=Refused::HOST_MAX).contains(&name.len()) => Ok(Self(name)),
-            _ => Err(WireError::Malformed),
-        }
-    }
-}
-
-/// Proxy to broker: this host and port was refused.
-///
-/// ```text
-/// offset 0   u8   2
-///        1   1 byte zero
-///        2   u16  port
-///        4   the host as the request named it, 1 to 256 bytes
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused<'a> {
-    /// The host; any bytes.
-    pub host: &'a [u8],
-    /// The port.
-    pub port: u16,
-}
-
-impl<'a> Refused<'a> {
-    /// Longest host that is reported; a longer one is cut.
-    pub const HOST_MAX: usize = 256;
-    /// Largest message.
-    pub const MAX: usize = 4 + Self::HOST_MAX;
-
-    /// Encodes the message into `buffer` and returns its length.
-    ///
-    /// # Errors
-    /// Returns [`WireError::TooLarge`] if it does not fit.
-    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
-        let mut out = Encoder::new(buffer);
-        out.put(&[REFUSED, 0])?;
-        out.put(&self.port.to_ne_bytes())?;
-        out.put(&self.host[..self.host.len().min(Self::HOST_MAX)])?;
-        Ok(out.length())
-    }
-
-    /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns [`WireError::Malformed`] for anything else.
-    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
-        match packet {
-            [REFUSED, 0, p, q, host @ ..] if (1..=Self::HOST_MAX).contains(&host.len()) => {
-                Ok(Self { host, port: u16::from_ne_bytes([*p, *q]) })
-            }
-            _ => Err(WireError::Malformed),
-        }
-    }
-}
-
-/// Proxy to broker, where it learns: this host and port was reached though no list names it.
-///
-/// ```text
-/// offset 0   u8   3
-///        1   u8   1 if it was reached at a private address, else 0
-///        2   u16  port
-///        4   u16  the client's own port, 0 if that is not known
-///        6   the host as a rule would name it, 1 to 256 bytes
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reached<'a> {
-    /// The host; any bytes.
-    pub host: &'a [u8],
-    /// The port.
-    pub port: u16,
-    /// Its address was that of a local network.
-    pub is_private: bool,
-    /// The port from which the client asked.
-    pub client: u16,
-}
-
-impl<'a> Reached<'a> {
-    /// Largest message.
-    pub const MAX: usize = 6 + Refused::HOST_MAX;
-
-    /// Encodes the message into `buffer` and returns its length.
-    ///
-    /// # Errors
-    /// Returns [`WireError::TooLarge`] if it does not fit.
-    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
-        let mut out = Encoder::new(buffer);
-        out.put(&[REACHED, u8::from(self.is_private)])?;
-        out.put(&self.port.to_ne_bytes())?;
-        out.put(&self.client.to_ne_bytes())?;
-        out.put(self.host)?;
-        Ok(out.length())
-    }
-
-    /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns [`WireError::Malformed`] for anything else.
-    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
-        match packet {
-            [REACHED, private @ (0 | 1), p, q, c, d, host @ ..]
-                if (1..=Refused::HOST_MAX).contains(&host.len()) =>
-            {
-                let number = |one, two| u16::from_ne_bytes([one, two]);
-                let (port, client) = (number(*p, *q), number(*c, *d));
-                Ok(Self { host, port, is_private: *private == 1, client })
-            }
-            _ => Err(WireError::Malformed),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -397,27 +254,8 @@ mod tests {
         let mut packet = Client::Http.encode();
         packet[19] = 1;
         assert!(Client::decode(&packet).is_err());
-        let mut buffer = [0; Unknown::MAX];
-        let length = Unknown(b"bad.test").encode(&mut buffer).unwrap();
-        assert_eq!(Unknown::decode(&buffer[..length]), Ok(Unknown(b"bad.test")));
-        assert!(Unknown::decode(&[4]).is_err() && Unknown::decode(&[4; 300]).is_err());
-        let mut buffer = [0; Refused::MAX];
-        let refused = Refused { host: b"example.com", port: 443 };
-        let length = refused.encode(&mut buffer).unwrap();
-        assert_eq!(Refused::decode(&buffer[..length]), Ok(refused));
-        let reached = Reached { host: b"10.0.0.1", port: 80, is_private: true, client: 4711 };
-        let mut buffer = [0; Reached::MAX];
-        let length = reached.encode(&mut buffer).unwrap();
-        assert_eq!(Reached::decode(&buffer[..length]), Ok(reached));
-        assert!(Refused::decode(&buffer[..length]).is_err());
-        for packet in [&[][..], &[3, 0, 0, 0, 0, 0], &[3, 2, 0, 0, 0, 0, 97], &[0; 9]] {
-            assert!(Reached::decode(packet).is_err(), "{packet:?}");
-        }
         for packet in [&[][..], &[1; 8], &[1], &[1, 2], &[1, 0, 0], &[2, 0, 0, 0], &[0; 9]] {
             assert!(Client::decode(packet).is_err(), "{packet:?}");
-            assert!(Refused::decode(packet).is_err(), "{packet:?}");
         }
-        let long = Refused { host: &[b'x'; 300], port: 1 }.encode(&mut buffer).unwrap();
-        assert_eq!(Refused::decode(&buffer[..long]).unwrap().host.len(), 256);
     }
 }

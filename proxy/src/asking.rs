@@ -9,7 +9,8 @@ use crate::destination::Destination;
 use crate::learning::client_port;
 use crate::proxy::Proxy;
 use crate::rules::Verdict;
-use common::asking::{Asked, Decision, Outcome, Withdrawn};
+use common::asking::{Decision, Outcome};
+use common::told::Told;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -52,7 +53,10 @@ impl Drop for Question<'_> {
             .is_some_and(|mut waiting| waiting.answers.remove(&self.number).is_some());
         if is_open {
             // Should the broker be too busy to take it, the question ends by its time.
-            let _ = self.broker.socket.try_send(&Withdrawn(self.number).encode());
+            let mut packet = [0; Told::MAX];
+            if let Ok(length) = Told::Withdrawn(self.number).encode(&mut packet) {
+                let _ = self.broker.socket.try_send(&packet[..length]);
+            }
         }
     }
 }
@@ -72,9 +76,9 @@ impl Broker {
         };
         let _question = Question { broker: self, number };
         let host = destination.host.to_string();
-        let mut packet = [0; Asked::MAX];
+        let mut packet = [0; Told::MAX];
         let (host, client) = (host.as_bytes(), client_port());
-        let asked = Asked { number, host, port: destination.port, client };
+        let asked = Told::Asked { number, host, port: destination.port, client };
         let Ok(length) = asked.encode(&mut packet) else { return Outcome::Refused };
         match self.socket.send(&packet[..length]).await {
             Ok(_) => answer.await.unwrap_or(Outcome::Refused),

@@ -7,7 +7,8 @@ use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
 use common::asking::{Decision, Granted};
-use common::proxy::{Client, Reached, Refused, SETUP_MAX, Setup, Unknown};
+use common::proxy::{Client, SETUP_MAX, Setup};
+use common::told::Told;
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno, IoSliceMut};
 use rustix::net::{self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
@@ -96,16 +97,16 @@ pub(crate) struct Broker {
 /// the last of them too.
 #[derive(Debug, Default)]
 struct Memory {
-    latest: HashSet<Told>,
-    before: HashSet<Told>,
+    latest: HashSet<Known>,
+    before: HashSet<Known>,
 }
 
 impl Memory {
-    fn has(&self, told: &Told) -> bool {
+    fn has(&self, told: &Known) -> bool {
         self.latest.contains(told) || self.before.contains(told)
     }
 
-    fn add(&mut self, told: Told) {
+    fn add(&mut self, told: Known) {
         if self.latest.len() >= REMEMBERED {
             self.before = std::mem::take(&mut self.latest);
         }
@@ -114,7 +115,7 @@ impl Memory {
 }
 
 /// A host, a port, and what was told of them.
-type Told = (String, u16, Kind);
+type Known = (String, u16, Kind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
@@ -152,20 +153,15 @@ impl Broker {
 
     /// Tells of a refusal, once for each host and port.
     pub(crate) fn report(&self, host: &str, port: u16) {
-        let mut packet = [0; Refused::MAX];
         // An empty host is in no message.
         let named = if host.is_empty() { b"\"\"" } else { host.as_bytes() };
-        if let Ok(length) = (Refused { host: named, port }).encode(&mut packet) {
-            self.tell((host.to_owned(), port, Kind::Refused), &packet[..length]);
-        }
+        let told = Told::Refused { host: named, port };
+        self.tell((host.to_owned(), port, Kind::Refused), &told);
     }
 
     /// Tells of a lookup of a name that no rule permits, once for each name.
     pub(crate) fn report_lookup(&self, name: &str) {
-        let mut packet = [0; Unknown::MAX];
-        if let Ok(length) = Unknown(name.as_bytes()).encode(&mut packet) {
-            self.tell(looked_up(name), &packet[..length]);
-        }
+        self.tell(looked_up(name), &Told::Unknown(name.as_bytes()));
     }
 
     /// Whether a lookup of `name` was told of.
@@ -175,19 +171,18 @@ impl Broker {
 
     /// Tells of what was reached though no rule names it, once for each host and port.
     pub(crate) fn tell_reached(&self, host: &str, port: u16, is_private: bool, client: u16) {
-        let mut packet = [0; Reached::MAX];
-        let reached = Reached { host: host.as_bytes(), port, is_private, client };
-        if let Ok(length) = reached.encode(&mut packet) {
-            self.tell((host.to_owned(), port, Kind::Reached { is_private }), &packet[..length]);
-        }
+        let told = Told::Reached { host: host.as_bytes(), port, is_private, client };
+        self.tell((host.to_owned(), port, Kind::Reached { is_private }), &told);
     }
 
     /// Sends what was not told lately. What the broker is too busy to take is dropped: enforcement never waits for a
     /// reader.
-    fn tell(&self, what: Told, packet: &[u8]) {
+    fn tell(&self, what: Known, message: &Told<'_>) {
+        let mut packet = [0; Told::MAX];
         if let Ok(mut told) = self.told.lock()
             && !told.has(&what)
-            && self.socket.try_send(packet).is_ok()
+            && let Ok(length) = message.encode(&mut packet)
+            && self.socket.try_send(&packet[..length]).is_ok()
         {
             told.add(what);
         }
@@ -199,7 +194,7 @@ impl Broker {
     }
 }
 
-fn looked_up(name: &str) -> Told {
+fn looked_up(name: &str) -> Known {
     (name.to_owned(), 0, Kind::Unknown)
 }
 
@@ -265,12 +260,12 @@ mod tests {
             let (ours, theirs) = net::socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
             let broker = Control::of(ours).into_broker().unwrap();
             let heard = || {
-                let mut packet = [0; Unknown::MAX];
+                let mut packet = [0; Told::MAX];
                 let (length, _) = net::recv(&theirs, &mut packet, RecvFlags::DONTWAIT).ok()?;
-                Some(
-                    String::from_utf8_lossy(Unknown::decode(&packet[..length]).ok()?.0)
-                        .into_owned(),
-                )
+                match Told::decode(&packet[..length]) {
+                    Ok(Told::Unknown(name)) => Some(String::from_utf8_lossy(name).into_owned()),
+                    _ => None,
+                }
             };
             for number in 0..3 * REMEMBERED {
                 let name = format!("{number}.test");

@@ -3,7 +3,7 @@
 use crate::tls::{Hello, HelloReader};
 use crate::watch::Watch;
 use crate::{dns as names, opening};
-use common::{asking, proxy, wire};
+use common::{proxy, told, wire};
 use paths::address::{self, Endpoint};
 use paths::files::Files;
 use paths::paths::Rules;
@@ -177,19 +177,7 @@ fn rewritten(bytes: &[u8], buffer: &mut [u8]) {
         assert_eq!(&buffer[..length], bytes);
     }
     let _ = proxy::Setup::decode(bytes);
-    if let Ok(message) = proxy::Unknown::decode(bytes) {
-        let length = message.encode(buffer).unwrap();
-        assert_eq!(&buffer[..length], bytes);
-    }
-    if let Ok(message) = proxy::Refused::decode(bytes) {
-        let length = message.encode(buffer).unwrap();
-        assert_eq!(&buffer[..length], bytes);
-    }
-    if let Ok(message) = proxy::Reached::decode(bytes) {
-        let length = message.encode(buffer).unwrap();
-        assert_eq!(&buffer[..length], bytes);
-    }
-    if let Ok(message) = asking::Asked::decode(bytes) {
+    if let Ok(message) = told::Told::decode(bytes) {
         let length = message.encode(buffer).unwrap();
         assert_eq!(&buffer[..length], bytes);
     }

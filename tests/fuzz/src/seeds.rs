@@ -2,8 +2,8 @@
 
 use crate::dns;
 use crate::streams::PORT;
-use common::asking::Asked;
 use common::proxy::{SETUP_MAX, Setup, Unlisted};
+use common::told::Told;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -104,8 +104,8 @@ fn setup() -> Vec<u8> {
 }
 
 fn asked() -> Vec<u8> {
-    let mut packet = vec![0; Asked::MAX];
-    let asked = Asked { number: 1, host: b"good.test", port: 443, client: 1 };
+    let mut packet = vec![0; Told::MAX];
+    let asked = Told::Asked { number: 1, host: b"good.test", port: 443, client: 1 };
     let length = asked.encode(&mut packet).unwrap();
     packet.truncate(length);
     packet

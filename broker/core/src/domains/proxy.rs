@@ -14,13 +14,14 @@ use super::names::Names;
 use super::ports::Port;
 use super::setup;
 use super::upstream::{self, Upstreams};
-use super::waiting::{Connection as AtProxy, Heard, Words};
+use super::waiting::{self, Connection as AtProxy, Heard, Words};
 use crate::report::denials::Denial;
 use crate::report::failure::Failure;
 use crate::report::permitted::{Permitted, Witness};
 use crate::report::traps::Traps;
-use common::asking::{Asked, Outcome};
-use common::proxy::{Client, Reached, Refused, Unknown, Unlisted};
+use common::asking::Outcome;
+use common::proxy::{Client, Unlisted};
+use common::told::Told;
 use kernel::threads::lock;
 use kernel::{inherited, passing, proc};
 use rules::address::{Endpoint, canonical};
@@ -44,8 +45,6 @@ use std::time::Duration;
 const MESSAGES_MAX: usize = 256;
 /// More than wait at the end, so that the proxy cannot keep the broker from ending.
 const QUEUED_MAX: usize = 1 << 16;
-/// Longest message of the proxy's.
-const PACKET_MAX: usize = Asked::MAX;
 /// How long the main thread leaves connections alone that it cannot accept, or may not look at.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(5);
 
@@ -296,13 +295,16 @@ impl Proxy {
     ) -> io::Result<()> {
         let Some(control) = &running.control else { return Ok(()) };
         for _ in 0..most {
-            let mut packet = [0; PACKET_MAX + 1];
+            let mut packet = [0; Told::MAX + 1];
             match net::recv(control, &mut packet, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(Errno::PIPE),
-                Ok((length, _)) => match running.words.heard(&packet[..length]) {
-                    Some(one) if self.asks => heard.push(one),
-                    _ => self.hear(&packet[..length], traps)?,
-                },
+                Ok((length, _)) => {
+                    let told = Told::decode(&packet[..length]).map_err(|_| Errno::BADMSG)?;
+                    match running.words.heard(told) {
+                        Some(one) if self.asks => heard.push(one),
+                        _ => self.hear(told, traps)?,
+                    }
+                }
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
@@ -311,21 +313,19 @@ impl Proxy {
         Ok(())
     }
 
-    fn hear(&self, packet: &[u8], traps: &Traps) -> io::Result<()> {
-        if let Ok(refused) = Refused::decode(packet) {
-            let port = format!(":{}", refused.port);
-            let target = [refused.host, port.as_bytes()].concat();
-            traps.report(Denial::Domain(target), "domain rules");
-            return Ok(());
+    fn hear(&self, told: Told<'_>, traps: &Traps) -> io::Result<()> {
+        match told {
+            Told::Refused { host, port } => {
+                traps.report(Denial::Domain(waiting::target(host, port)), "domain rules");
+            }
+            Told::Unknown(name) => traps.report(Denial::unknown(name), "domain rules"),
+            Told::Reached { host, port, is_private, client } => {
+                // Only one that permits says so.
+                let witness = self.witness.as_ref().ok_or(Errno::BADMSG)?;
+                witness.note(Permitted::Host { host, port, is_private, client }, None);
+            }
+            Told::Asked { .. } | Told::Withdrawn(_) => return Err(Errno::BADMSG),
         }
-        if let Ok(Unknown(name)) = Unknown::decode(packet) {
-            traps.report(Denial::unknown(name), "domain rules");
-            return Ok(());
-        }
-        let reached = Reached::decode(packet).map_err(|_| Errno::BADMSG)?;
-        // Only one that permits says so.
-        let witness = self.witness.as_ref().ok_or(Errno::BADMSG)?;
-        witness.note(Permitted::Host(reached), None);
         Ok(())
     }
 

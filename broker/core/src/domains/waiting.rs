@@ -3,7 +3,8 @@
 //! A proxy that ends takes those that wait there with it, and the next one counts anew: so each is known by both. What
 //! was granted is told to each.
 
-use common::asking::{Asked, Decision, Granted, Outcome, Withdrawn};
+use common::asking::{Decision, Granted, Outcome};
+use common::told::Told;
 use kernel::passing;
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno};
@@ -48,15 +49,16 @@ impl Words {
         self.unsaid = self.granted.iter().cloned().collect();
     }
 
-    /// What the proxy says with `packet`, if it is of those that wait.
-    pub(super) fn heard(&self, packet: &[u8]) -> Option<Heard> {
+    /// What is `told`, if it is of those that wait.
+    pub(super) fn heard(&self, told: Told<'_>) -> Option<Heard> {
         let connection = |number| Connection { proxy: self.proxy, number };
-        if let Ok(Withdrawn(number)) = Withdrawn::decode(packet) {
-            return Some(Heard::Withdrawn(connection(number)));
+        match told {
+            Told::Withdrawn(number) => Some(Heard::Withdrawn(connection(number))),
+            Told::Asked { number, host, port, client } => {
+                Some(Heard::Asked(connection(number), target(host, port), client))
+            }
+            _ => None,
         }
-        let asked = Asked::decode(packet).ok()?;
-        let target = [asked.host, format!(":{}", asked.port).as_bytes()].concat();
-        Some(Heard::Asked(connection(asked.number), target, asked.client))
     }
 
     /// Has what `pattern` names permitted from now on.
@@ -101,6 +103,11 @@ impl Words {
     }
 }
 
+/// As reports have it.
+pub(super) fn target(host: &[u8], port: u16) -> Vec<u8> {
+    [host, format!(":{port}").as_bytes()].concat()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -114,14 +121,12 @@ mod tests {
     fn another_proxy_is_told_what_was_granted_and_nothing_of_what_one_before_was_asked() {
         let mut words = Words::default();
         words.begin();
-        let mut packet = [0; Asked::MAX];
-        let length =
-            Asked { number: 7, host: b"a.test", port: 80, client: 1 }.encode(&mut packet).unwrap();
-        let heard = words.heard(&packet[..length]);
+        let asked = Told::Asked { number: 7, host: b"a.test", port: 80, client: 1 };
+        let heard = words.heard(asked);
         let Some(Heard::Asked(connection, target, 1)) = heard else { unreachable!("{heard:?}") };
         assert_eq!(target, b"a.test:80");
-        assert_eq!(words.heard(&Withdrawn(7).encode()), Some(Heard::Withdrawn(connection)));
-        assert_eq!(words.heard(b"x"), None);
+        assert_eq!(words.heard(Told::Withdrawn(7)), Some(Heard::Withdrawn(connection)));
+        assert_eq!(words.heard(Told::Unknown(b"x")), None);
         words.grant("a.test").unwrap();
         words.grant("a.test").unwrap();
         words.decide(connection, Outcome::Permitted);

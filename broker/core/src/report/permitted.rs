@@ -24,7 +24,7 @@ pub enum Permitted<'a> {
     /// A socket listens at this port.
     Listen(u16),
     /// The proxy reached a host that no rule names.
-    Host(common::proxy::Reached<'a>),
+    Host { host: &'a [u8], port: u16, is_private: bool, client: u16 },
 }
 
 /// Who is told of it.

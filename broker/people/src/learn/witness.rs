@@ -3,7 +3,6 @@
 use crate::advice::needs::{Need, Needs, Reached};
 use crate::advice::noise;
 use crate::advice::suggest::leads_further;
-use common::proxy;
 use common::trap::FileOperation;
 use kernel::diag::anybody_listens;
 use kernel::target::Target;
@@ -29,12 +28,15 @@ pub(super) struct Reader {
 impl Witness for Reader {
     fn note(&self, what: Permitted<'_>, by: Option<Target>) {
         let rules = &self.addresses;
-        if let Permitted::Host(reached) = what {
-            return self.note_host(&reached);
+        if let Permitted::Host { host, port, is_private, client } = what {
+            if let Ok(host) = String::from_utf8(host.to_vec()) {
+                self.needs.note_reached(Reached { host, port, is_private, client });
+            }
+            return;
         }
         let Some(by) = by else { return };
         match what {
-            Permitted::Host(_) => {}
+            Permitted::Host { .. } => {}
             Permitted::Write(path) => {
                 let is_noise = noise::is_noise(&Denial::file(FileOperation::Write, &path));
                 let is_of_kernel = KERNEL.iter().any(|place| path.starts_with(place));
@@ -91,13 +93,6 @@ impl Reader {
     fn note_reached(&self, by: Target, to: SocketAddr) {
         if self.addresses.connect(&Endpoint::Internet(to)) != AddressVerdict::Perform {
             self.needs.note(by, address(to));
-        }
-    }
-
-    fn note_host(&self, reached: &proxy::Reached<'_>) {
-        let &proxy::Reached { host, port, is_private, client } = reached;
-        if let Ok(host) = String::from_utf8(host.to_vec()) {
-            self.needs.note_reached(Reached { host, port, is_private, client });
         }
     }
 
