@@ -112,7 +112,7 @@ const NOTIFIED: &[Syscall] = &[
     chown, fchown, lchown, umask, setuid, setgid, setreuid, setregid, setgroups, setresuid,
     setresgid, setfsuid, setfsgid, capset, utime, setxattr, lsetxattr, fsetxattr,
     removexattr, lremovexattr, fremovexattr, utimes, mkdirat, fchownat, futimesat,
-    unlinkat, renameat, linkat, symlinkat, fchmodat, utimensat, renameat2, fchmodat2,
+    unlinkat, renameat, linkat, symlinkat, fchmodat, utimensat, fchmodat2,
     setxattrat, removexattrat, file_setattr, shmget, shmat, shmctl, semget, semop, semctl,
     semtimedop, msgget, msgsnd, msgrcv, msgctl, pivot_root, chroot, mount, umount2, setns, open_tree,
     open_tree_attr, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, bpf,
@@ -144,7 +144,7 @@ const JUDGED: &[Syscall] = &[
     access, faccessat, faccessat2,
     setpriority, sched_setparam, sched_setscheduler, prctl, sched_setaffinity, ioprio_set,
     migrate_pages, openat, unshare, move_pages, prlimit64, sendmmsg, sched_setattr, seccomp,
-    landlock_restrict_self, setpgid, setsid, creat, mknod, mknodat, flock,
+    landlock_restrict_self, setpgid, setsid, creat, mknod, mknodat, flock, renameat2,
 ];
 
 #[test]

@@ -45,6 +45,7 @@ pub(crate) const O_DIRECTORY: u32 = 0o200_000 | 0o40_000;
 pub(crate) const O_NOFOLLOW: u32 = 0o400_000;
 pub(crate) const O_CLOEXEC: u32 = 0o2_000_000;
 pub(crate) const O_PATH: u32 = 0o10_000_000;
+pub(crate) const RENAME_WHITEOUT: u32 = 1 << 2;
 pub(crate) const O_TMPFILE_BIT: u32 = 0o20_000_000;
 
 // include/uapi/linux/stat.h

@@ -836,7 +836,11 @@ fn a_closed_directory_does_not_carry_a_denied_file_away() {
 
 #[test]
 fn no_device_is_made_by_a_rename() {
-    let sandbox = Sandbox::new().allow_write(".").deny_write("denied");
+    no_device_is_made_in(Sandbox::new().allow_write(".").deny_write("denied"));
+    no_device_is_made_in(Sandbox::new().allow_write("."));
+}
+
+fn no_device_is_made_in(sandbox: Sandbox) {
     sandbox.file("work/file", "");
     let rename = |flags: u32| {
         let script = format!(

@@ -141,7 +141,18 @@ pub(super) const ROWS: &[Row] = &[
     judge(&[creat, mknod], by_mode_of_new!(Arg(1, "mode")), Notify, MAKES).alone(Allow),
     judge(&[mknodat], by_mode_of_new!(Arg(2, "mode")), Notify, MAKES).alone(Allow),
     judge(
-        &[unlinkat, renameat, renameat2, linkat],
+        &[renameat2],
+        &[
+            case(&[any(Arg(4, "flags"), RENAME_WHITEOUT)], Deny(EPERM)),
+            when(CHANGES_LEFT, &[is(Arg(0, "dirfd"), &[AT_FDCWD])], Notify),
+            when(CHANGES_LEFT, &[], Allow),
+        ],
+        Notify,
+        "as renameat; a device node is left by no call",
+    )
+    .alone(Allow),
+    judge(
+        &[unlinkat, renameat, linkat],
         &[
             when(CHANGES_LEFT, &[is(Arg(0, "dirfd"), &[AT_FDCWD])], Notify),
             when(CHANGES_LEFT, &[], Allow),

@@ -313,5 +313,10 @@ fn changes_that_landlock_decides_are_notified_only_where_shared_memory_may_be_me
             let args = [directory, 7, flags, 8, 0, 0];
             assert_eq!(filter.int_verdict(call, args), expected, "{call} {args:x?} {variant:?}");
         }
+        // RENAME_WHITEOUT.
+        for directory in [AT_FDCWD, 3] {
+            let args = [directory, 7, 3, 8, 1 << 2, 0];
+            assert_eq!(filter.int_verdict(renameat2, args), EPERM, "{args:x?} {variant:?}");
+        }
     }
 }
