@@ -389,6 +389,8 @@ impl Call {
                 matches!(call, IpcCall::Operate(..) | IpcCall::Send(..) | IpcCall::Receive(..))
             }
             Self::File(FileCall::Rename(_, _, flags)) => flags.contains(RenameFlags::EXCHANGE),
+            Self::Registers(RegisterCall::Signal(_))
+            | Self::Socket(SocketCall::DatagramPair(..)) => true,
             _ => false,
         }
     }
