@@ -81,7 +81,7 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
     set_limits()?;
     ptrace_capability::keep().map_err(|e| Failure::system("capabilities", e))?;
     let child = LaunchChannel::take_over(&handover).map_err(|e| Failure::system("control", e))?;
-    let mut tree = ProcessTree::adopt(&handover).map_err(|e| Failure::system("signals", e))?;
+    let mut tree = ProcessTree::adopt(&handover)?;
 
     let status = obey(arguments, child, &mut tree);
     // Of a command that never was, the child is left.

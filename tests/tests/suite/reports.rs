@@ -462,7 +462,7 @@ fn a_policy_can_leave_refused_reads_unwatched() {
 }
 
 /// Whether the kernel keeps signals inside by itself: else much is watched that need not be reported.
-fn has_scopes() -> bool {
+pub(super) fn has_scopes() -> bool {
     let check = Sandbox::new().options(["--check"]).run(["true"]);
     !check.succeeds().stdout.contains("Landlock lacks scopes")
 }

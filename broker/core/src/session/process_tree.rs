@@ -6,6 +6,7 @@
 
 use super::job::Job;
 use super::signals::Signals;
+use crate::report::failure::Failure;
 use common::wire::Handover;
 use kernel::kill::{self, send};
 use kernel::kill_on_exit::KillOnExit;
@@ -39,8 +40,6 @@ pub struct ProcessTree {
     gave_up: bool,
     /// The signal scope D0 is in force, as the launcher saw.
     scoped: bool,
-    /// Where it is not, the children that this process had before.
-    strangers: Vec<Pid>,
     /// The signal that the command is stopped by.
     stopped_by: Option<i32>,
     status: Option<WaitStatus>,
@@ -50,7 +49,22 @@ pub struct ProcessTree {
 impl ProcessTree {
     /// Takes signals, umask and orphans over from the process that the caller started: daemons too stay
     /// descendants, and end with the command.
-    pub fn adopt(handover: &Handover) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Returns a [`Failure`] if it cannot, or may not: without scopes the children that this process had before, and what
+    /// they leave behind, could not be told from the command's.
+    pub fn adopt(handover: &Handover) -> Result<Self, Failure> {
+        let tree = Self::take_over(handover).map_err(|errno| Failure::system("signals", errno))?;
+        let own = [Some(tree.command), tree.guardian];
+        if !tree.scoped && proc::own_children().iter().any(|child| !own.contains(&Some(*child))) {
+            let message = "before Linux 6.12 no process can become landstrip that has children, as a shell with jobs in the \
+                           background does by exec: start it without exec";
+            return Err(Failure::Internal("platform", message.to_owned()));
+        }
+        Ok(tree)
+    }
+
+    fn take_over(handover: &Handover) -> io::Result<Self> {
         let signals = Signals::block()?;
         process::set_child_subreaper(Some(process::getpid()))?;
         let command = Pid::from_raw(handover.child).ok_or(Errno::SRCH)?;
@@ -58,8 +72,6 @@ impl ProcessTree {
         // What is made for a target has the target's umask, which is computed.
         let umask = process::umask(Mode::empty());
         let guardian = Pid::from_raw(handover.guardian);
-        let mut strangers = if scoped { Vec::new() } else { proc::own_children() };
-        strangers.retain(|child| ![Some(command), guardian].contains(&Some(*child)));
         let groups = Arc::new(KillOnExit::default());
         match groups.add(command) {
             // A sandbox around this one forbids it, and ends all itself when it ends.
@@ -75,7 +87,6 @@ impl ProcessTree {
             guardian_is_dismissed: false,
             gave_up: false,
             scoped,
-            strangers,
             stopped_by: None,
             status: None,
             umask,
@@ -228,8 +239,7 @@ impl ProcessTree {
             // What it adopted and what it started, each thread its own. The children of those whom this
             // ends it adopts, and nobody forks any more: a fork asks the broker there, which has begun to
             // end them, or has gone. No id is another's: the broker alone reaps its children.
-            let children = proc::own_children().into_iter();
-            for child in children.filter(|child| !self.strangers.contains(child)) {
+            for child in proc::own_children() {
                 let _ = process::kill_process(child, process::Signal::KILL);
             }
         }
