@@ -23,9 +23,10 @@ const OF_MISE: [&str; 7] = [
 /// What gives the text of a file to the shell, which obeys it after these.
 const READERS: [&str; 4] = ["awk", "cat", "grep", "sed"];
 const OBEYED: [&str; 4] = ["eval", "export $(", "export `", "source "];
-/// Most files that are read, and how much of each.
+/// Most files that are read, how much of each, and of one line: what a command has left is to delay nobody.
 const FILES_MAX: usize = 32;
-const LENGTH_MAX: u64 = 1 << 18;
+const LENGTH_MAX: u64 = 1 << 16;
+const LINE_MAX: usize = 1 << 12;
 /// What stands for text that only the shell knows.
 const UNKNOWN: char = '\u{1}';
 /// What runs the file that it is given first, and how such files are called where they are not executable themselves.
@@ -67,7 +68,10 @@ pub(super) fn loaded(
 }
 
 fn text_of(file: &Path) -> String {
-    String::from_utf8_lossy(&repositories::contents(file, LENGTH_MAX)).into_owned()
+    let text = repositories::contents(file, LENGTH_MAX);
+    let lines = text.split(|&byte| byte == b'\n').map(|line| &line[..line.len().min(LINE_MAX)]);
+    let lines: Vec<_> = lines.map(String::from_utf8_lossy).collect();
+    lines.join("\n")
 }
 
 /// What .envrc of `tree` loads, with all that the loaded files do. Those are shell scripts, of which the commands that

@@ -4,14 +4,14 @@
 use super::moved::Moved;
 use super::shell_words::words;
 use super::{inner_links, repositories};
-use kernel::locate::locate;
+use kernel::locate::{Located, locate};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Most files of settings that are read, and how much of each: git's own need no more.
-const FILES_MAX: usize = 32;
+const FILES_MAX: usize = 256;
 const LENGTH_MAX: u64 = 1 << 20;
 
 /// Where settings are: of a repository, of a user, of all.
@@ -94,6 +94,10 @@ fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Na
             continue;
         }
         let text = repositories::contents(&file, LENGTH_MAX);
+        // A command can make any number of work trees, which have none.
+        if text.is_empty() {
+            continue;
+        }
         let above = [file.parent().unwrap_or(Path::new("/")).to_owned()];
         read.push(file);
         for (key, value) in Settings::of(&text) {
@@ -172,12 +176,10 @@ pub(super) fn led_to(
     // Of a directory of hooks that holds a tree the hooks alone are protected, whatever they are called.
     let links = named.hooks.iter().flat_map(|directory| inner_links::of(directory, 1));
     let files = links.chain(named.files).map(|path| (".", path));
-    let hooks = named.hooks.iter().filter_map(|path| Some(locate(path).ok()?.path));
-    let hooks = hooks.flat_map(|path| {
-        let texts = match trees.iter().any(|tree| tree.starts_with(&path)) {
-            true => &HOOKS[..],
-            false => &["."],
-        };
+    // With the links that lead there.
+    let hooks = named.hooks.iter().flat_map(|path| {
+        let holds_tree = |at: Located| trees.iter().any(|tree| tree.starts_with(&at.path));
+        let texts = if locate(path).is_ok_and(holds_tree) { &HOOKS[..] } else { &["."] };
         texts.iter().map(move |text| (*text, path.clone()))
     });
     files

@@ -18,6 +18,8 @@ pub(super) type InTree<'a> = (&'a Item, &'a str, Cow<'a, Path>);
 
 /// The repository that a submodule does not have yet, as a pattern: the directory that it is in may come and go.
 const NEW_REPOSITORY: &str = "[.]git";
+/// Where it is not known which directories are submodules, each can be one.
+const ANY_REPOSITORY: &str = "*/**/.git";
 /// Most submodules with repositories of their own that are protected in all that presets name; the others are not written
 /// at all.
 const SUBMODULES_MAX: usize = 32;
@@ -73,7 +75,7 @@ pub(super) fn in_trees<'a>(
         trees.append(&mut linked.trees);
         names.append(&mut linked.names);
         found.extend(linked.denied.drain(..).map(|tree| (item, ".", tree.into())));
-        let (own, absent, too_many) =
+        let Found { own, absent, too_many, unread } =
             submodules_of((&trees, &caller.indexes), &mut names, may_change);
         inner = own;
         repositories_of(&inner, &mut names)
@@ -81,6 +83,7 @@ pub(super) fn in_trees<'a>(
             .for_each(|path| push_new(&mut repositories, path));
         found.extend(absent.into_iter().map(|top| (item, NEW_REPOSITORY, top.into())));
         found.extend(too_many.into_iter().map(|top| (item, ".", top.into())));
+        found.extend(unread.into_iter().map(|top| (item, ANY_REPOSITORY, top.into())));
         let home = (caller.home.as_deref(), &moved);
         let led = git_settings::led_to(&trees, &repositories, home, may_change);
         found.extend(led.into_iter().map(|(text, path)| (item, text, path.into())));
@@ -116,33 +119,49 @@ pub(super) fn in_trees<'a>(
     InTrees { items: found, ways: ways.unwrap_or_default(), removable: linked.removable }
 }
 
-/// The submodules of `trees`: those that have a repository of their own beside the usual ones, those that are not there,
-/// and those that are too many. The file that leads to a repository is added to `ways`.
+/// What is found of submodules.
+#[derive(Default)]
+struct Found {
+    /// Those that have a repository of their own beside the usual ones.
+    own: Vec<PathBuf>,
+    /// Those that are not there.
+    absent: Vec<PathBuf>,
+    /// Those that are too many.
+    too_many: Vec<PathBuf>,
+    /// The trees of which it cannot be read what they have: the end of the run tells of them.
+    unread: Vec<PathBuf>,
+}
+
+/// The submodules of `trees`. The file that leads to a repository is added to `ways`.
 fn submodules_of(
     (trees, indexes): (&[PathBuf], &Indexes),
     ways: &mut Vec<PathBuf>,
     may_change: impl Fn(&PathBuf) -> bool,
-) -> (Vec<PathBuf>, Vec<PathBuf>, Vec<PathBuf>) {
-    let (mut own, mut absent, mut too_many) = (Vec::new(), Vec::new(), Vec::new());
+) -> Found {
+    let mut found = Found::default();
     let mut tops: Vec<PathBuf> = trees.iter().flat_map(|tree| repositories::tops(tree)).collect();
     tops.sort();
     tops.dedup();
-    // What cannot be read, the end of the run tells of.
-    let all = tops.iter().filter_map(|top| submodules::find(top, indexes)).flatten();
-    for Submodule { top, is_usual, .. } in all.filter(|submodule| may_change(&submodule.top)) {
-        let name = top.join(".git");
-        let kind = name.symlink_metadata().map(|found| found.file_type());
-        if kind.as_ref().is_ok_and(|kind| !kind.is_dir()) {
-            ways.push(name);
-        }
-        match kind {
-            Err(_) => absent.push(top),
-            Ok(_) if is_usual => {}
-            Ok(_) if own.len() == SUBMODULES_MAX => too_many.push(top),
-            Ok(_) => own.push(top),
+    for tree in tops {
+        let Some(all) = submodules::find(&tree, indexes) else {
+            found.unread.push(tree);
+            continue;
+        };
+        for Submodule { top, is_usual, .. } in all.into_iter().filter(|it| may_change(&it.top)) {
+            let name = top.join(".git");
+            let kind = name.symlink_metadata().map(|found| found.file_type());
+            if kind.as_ref().is_ok_and(|kind| !kind.is_dir()) {
+                ways.push(name);
+            }
+            match kind {
+                Err(_) => found.absent.push(top),
+                Ok(_) if is_usual => {}
+                Ok(_) if found.own.len() == SUBMODULES_MAX => found.too_many.push(top),
+                Ok(_) => found.own.push(top),
+            }
         }
     }
-    (own, absent, too_many)
+    found
 }
 
 /// The repositories of `trees`, each once; what leads there is added to `ways`.

@@ -416,6 +416,87 @@ fn no_link_leads_what_git_writes_out_of_the_repository() {
     });
 }
 
+/// What git writes or removes through a link less often, and the locks that become its settings.
+#[test]
+fn neither_links_nor_locks_of_settings_are_made_in_a_repository() {
+    for_each_user(|user| {
+        for (name, make) in [
+            ("addp-hunk-edit.diff", "ln -s $2 $1"),
+            ("lost-found/other/x", "ln -s $2 $1"),
+            ("objects/info/commit-graph", "ln -s $2 $1"),
+            ("objects/pack/multi-pack-index", "ln -s $2 link; mv -T link $1"),
+            ("rebase-merge", "ln -s $2 $1"),
+            ("refs/tags/d", "ln -s $2 $1"),
+            ("shallow", "ln -s $2 link; ln -P link $1"),
+            ("objects/aa/x", "rmdir $(dirname $1); mkdir d; ln -s $2 d/x; mv -T d $(dirname $1)"),
+            ("config.lock", "echo x > $1"),
+            ("config.worktree.lock", "mv $3 $1"),
+            ("modules/sub/config.lock", "ln $3 $1"),
+            ("../.gitmodules.lock", "echo x > $1"),
+        ] {
+            let is_made_under = |preset: &str| {
+                let sandbox = host(user);
+                sandbox.file("work/file", "");
+                let target = sandbox.name("outside/new");
+                let script =
+                    format!("set -- .git/{name} {target} file; mkdir -p $(dirname $1); {make}");
+                under(&sandbox, preset, &script);
+                sandbox.path(format!("work/.git/{name}")).symlink_metadata().is_ok()
+            };
+            assert!(!is_made_under("agent"), "ESCAPED: {name}: {make}");
+            assert!(is_made_under("build"), "{name}: {make}");
+        }
+    });
+}
+
+/// What leads to hooks, and settings beside which there are many that are missing.
+#[test]
+fn hooks_are_protected_however_settings_lead_to_them() {
+    const HOOK: &str =
+        "rm -f $1; mkdir -p $(dirname $1); printf '#!/bin/sh\nexit 0\n' > $1; chmod +x $1";
+    for_each_user(|user| {
+        for (make, plant) in [
+            (
+                "mkdir scripts; ln -s scripts .githooks; git config core.hooksPath .githooks",
+                "rm .githooks",
+            ),
+            (
+                "mkdir -p config/hooks; ln -s config conf; git config core.hooksPath conf/hooks",
+                "rm conf",
+            ),
+            (
+                "git config --global core.hooksPath .githooks; git commit -q --allow-empty -m x
+                 for n in $(seq 90); do git worktree add -q ../outside/tree$n; done",
+                "true",
+            ),
+        ] {
+            let is_planted_under = |preset: &str| {
+                let sandbox = host(user);
+                sandbox.sh_outside(make).succeeds();
+                let path = sandbox.sh_outside("git config core.hooksPath").stdout;
+                let hook = format!("{}/pre-commit", path.trim());
+                under(&sandbox, preset, &format!("set -- {hook}; {plant}; {HOOK}"));
+                sandbox.path(format!("work/{hook}")).exists()
+            };
+            assert!(!is_planted_under("agent"), "ESCAPED: {make}");
+            assert!(is_planted_under("build"), "{make}");
+        }
+        // More submodules than are looked for: then no directory becomes a repository.
+        let link = "for n in $(seq 1100); do echo \"160000 $(git rev-parse HEAD) 0\ts$n\"; done | git update-index --index-info";
+        for (make, is_made) in [("true", true), (link, false)] {
+            let sandbox = host(user);
+            sandbox.sh_outside(&format!("git commit -q --allow-empty -m x; {make}")).succeeds();
+            under(
+                &sandbox,
+                "agent",
+                "mkdir -p sub/dir; git init -q sub/dir; echo x > sub/dir/file",
+            );
+            assert_eq!(sandbox.path("work/sub/dir/.git/config").exists(), is_made, "{make}");
+            assert_eq!(sandbox.read("work/sub/dir/file"), "x\n", "{make}");
+        }
+    });
+}
+
 /// What shells load because somebody enters a directory, beside the settings themselves.
 #[test]
 fn what_the_settings_of_a_directory_load_is_not_written() {
