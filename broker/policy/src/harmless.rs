@@ -6,6 +6,7 @@
 //! which write files and load code for their clients) are too many to be listed. So this lists what is harmless, and
 //! nothing else is advised, whoever asks.
 
+use super::presets;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -103,14 +104,20 @@ const MADE: [&str; 20] = [
     ".zig-cache",
 ];
 /// Visible names, anywhere in the home, of directories from which programs are run or load code.
-const PROGRAMS: [&str; 12] = [
+const PROGRAMS: [&str; 18] = [
     "Applications",
     "Desktop",
     "Library",
     "R",
+    "anaconda3",
     "bin",
     "dist-packages",
+    "flutter",
+    "google-cloud-sdk",
     "libexec",
+    "mambaforge",
+    "miniconda3",
+    "miniforge3",
     "node_modules",
     "perl5",
     "sbin",
@@ -213,7 +220,7 @@ pub fn may_hold_caches(place: &Path, home: &Path) -> bool {
     let is_elsewhere =
         !is_of_system(place) && !of_others.iter().any(|tree| place.starts_with(tree));
     match place.starts_with(home) {
-        true => ground.is_harmless(place),
+        true => ground.is_region(place) || ground.is_own_file(place),
         false => is_elsewhere && !place.iter().any(is_program),
     }
 }
@@ -236,7 +243,7 @@ impl<'a> Ground<'a> {
     pub fn places(&self, path: &Path) -> Vec<PathBuf> {
         let Some(region) = self.region(path) else {
             // A visible file of the home, by its own name: nothing obeys it before the user does.
-            return self.is_own_file(path).then(|| path.to_owned()).into_iter().collect();
+            return self.is_disregarded(path).then(|| path.to_owned()).into_iter().collect();
         };
         let first = path.strip_prefix(self.work).ok().filter(|_| region == self.work);
         let first = first.and_then(|inner| inner.iter().next());
@@ -266,7 +273,7 @@ impl<'a> Ground<'a> {
 
     /// Whether a policy can allow `place` without giving the command more than is known to be harmless.
     pub fn is_harmless(&self, place: &Path) -> bool {
-        self.is_region(place) || self.is_own_file(place)
+        self.is_region(place) || self.is_disregarded(place)
     }
 
     /// Whether `path` is where all programs have their temporary files, or lies in there: the command has a directory
@@ -292,11 +299,17 @@ impl<'a> Ground<'a> {
         Some(home.join(row))
     }
 
+    /// Whether `path` is one of the user's own, and no tool obeys it wherever it lies.
+    fn is_disregarded(&self, path: &Path) -> bool {
+        self.is_own_file(path) && !path.iter().any(presets::is_obeyed)
+    }
+
     /// Whether `path` is a file or a directory of the home that programs neither run nor obey of themselves.
     fn is_own_file(&self, path: &Path) -> bool {
         let inner = self.home().and_then(|home| path.strip_prefix(home).ok());
         let inner = inner.filter(|inner| is_plain(path) && !inner.as_os_str().is_empty());
-        let holds_settings = self.settings.iter().any(|entry| path.starts_with(entry));
+        let holds_settings =
+            self.settings.iter().any(|entry| path.starts_with(entry) || entry.starts_with(path));
         !holds_settings
             && inner.is_some_and(|inner| !self.is_in_work_tree(path) && inner.iter().all(is_data))
     }
@@ -401,6 +414,11 @@ mod tests {
             "/home/u/.cargo/env",
             "/home/u/.bashrc",
             "/home/u/dotfiles/bashrc",
+            "/home/u/rust-toolchain.toml",
+            "/home/u/src/other/mise.toml",
+            "/home/u/x.code-workspace",
+            "/home/u/HEAD",
+            "/home/u/miniconda3/etc/profile.d/conda.sh",
             "/home/u/.profile",
             "/home/u/.zshrc",
             "/home/u/.toolrc",

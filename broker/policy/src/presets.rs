@@ -1,11 +1,14 @@
 //! The policies that come with landstrip. Each is a file in `presets`, and stands in the manual. The build script parses
 //! them: a launch starts no parser for them.
 
-use super::document::Node;
+use super::document::{Node, Value};
 use super::nearest::near;
 use super::packed::unpack;
+use rules::pattern::Component;
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Their names, and what the build script made of them.
 pub static PRESETS: [(&str, &str); 4] = [
@@ -52,6 +55,29 @@ pub fn name(file: &Path) -> Option<&OsStr> {
 /// Whether `file` is that of a preset.
 pub fn is_file(file: &Path) -> bool {
     file.as_os_str().as_encoded_bytes().starts_with(PREFIX.as_bytes())
+}
+
+/// Whether a tool obeys what is called `name`, in any directory that is entered or opened: `agent` denies that in a work
+/// tree.
+pub(super) fn is_obeyed(name: &OsStr) -> bool {
+    static NAMES: OnceLock<Vec<Component>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        let entry = |node: Node, key: &str| match node.value {
+            Value::Object(entries) => {
+                entries.into_iter().find(|entry| entry.key == key).map(|entry| entry.node)
+            }
+            _ => None,
+        };
+        let files = find("agent").ok().and_then(|agent| entry(agent, "filesystem"));
+        let items = files.and_then(|files| entry(files, "denyWrite"));
+        let Some(Value::List(items)) = items.map(|items| items.value) else { return Vec::new() };
+        let texts = items.iter().filter_map(|item| match &item.value {
+            Value::Text(text) if !text.contains('/') => Some(text.as_bytes()),
+            _ => None,
+        });
+        texts.filter_map(|text| Component::parse(text).ok()).collect()
+    });
+    names.iter().any(|known| known.matches(name.as_bytes()))
 }
 
 #[cfg(test)]

@@ -35,7 +35,9 @@ pub fn linked_settings(home: &Path) -> Vec<PathBuf> {
     let entries =
         targets.filter_map(|path| Some(home.join(path.strip_prefix(home).ok()?.iter().next()?)));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let programs = std::env::split_paths(&path).filter_map(|place| place.canonicalize().ok());
+    // Also what is missing: a command that makes it has its programs found.
+    let programs = std::env::split_paths(&path).filter(|place| place.is_absolute());
+    let programs = programs.map(|place| place.canonicalize().unwrap_or(place));
     entries.chain(programs).collect()
 }
 

@@ -75,15 +75,12 @@ pub(super) fn in_trees<'a>(
         trees.append(&mut linked.trees);
         names.append(&mut linked.names);
         found.extend(linked.denied.drain(..).map(|tree| (item, ".", tree.into())));
-        let Found { own, absent, too_many, unread } =
-            submodules_of((&trees, &caller.indexes), &mut names, may_change);
+        let (own, denied) = submodules_of((&trees, &caller.indexes), &mut names, may_change);
         inner = own;
         repositories_of(&inner, &mut names)
             .into_iter()
             .for_each(|path| push_new(&mut repositories, path));
-        found.extend(absent.into_iter().map(|top| (item, NEW_REPOSITORY, top.into())));
-        found.extend(too_many.into_iter().map(|top| (item, ".", top.into())));
-        found.extend(unread.into_iter().map(|top| (item, ANY_REPOSITORY, top.into())));
+        found.extend(denied.into_iter().map(|(text, top)| (item, text, top.into())));
         let home = (caller.home.as_deref(), &moved);
         let led = git_settings::led_to(&trees, &repositories, home, may_change);
         found.extend(led.into_iter().map(|(text, path)| (item, text, path.into())));
@@ -119,32 +116,21 @@ pub(super) fn in_trees<'a>(
     InTrees { items: found, ways: ways.unwrap_or_default(), removable: linked.removable }
 }
 
-/// What is found of submodules.
-#[derive(Default)]
-struct Found {
-    /// Those that have a repository of their own beside the usual ones.
-    own: Vec<PathBuf>,
-    /// Those that are not there.
-    absent: Vec<PathBuf>,
-    /// Those that are too many.
-    too_many: Vec<PathBuf>,
-    /// The trees of which it cannot be read what they have: the end of the run tells of them.
-    unread: Vec<PathBuf>,
-}
-
-/// The submodules of `trees`. The file that leads to a repository is added to `ways`.
+/// The submodules of `trees` that have a repository of their own beside the usual ones, and what is denied because of the
+/// others, a text and what it is relative to. The file that leads to a repository is added to `ways`.
 fn submodules_of(
     (trees, indexes): (&[PathBuf], &Indexes),
     ways: &mut Vec<PathBuf>,
     may_change: impl Fn(&PathBuf) -> bool,
-) -> Found {
-    let mut found = Found::default();
+) -> (Vec<PathBuf>, Vec<(&'static str, PathBuf)>) {
+    let (mut own, mut denied) = (Vec::new(), Vec::new());
     let mut tops: Vec<PathBuf> = trees.iter().flat_map(|tree| repositories::tops(tree)).collect();
     tops.sort();
     tops.dedup();
     for tree in tops {
         let Some(all) = submodules::find(&tree, indexes) else {
-            found.unread.push(tree);
+            // The end of the run tells why.
+            denied.push((ANY_REPOSITORY, tree));
             continue;
         };
         for Submodule { top, is_usual, .. } in all.into_iter().filter(|it| may_change(&it.top)) {
@@ -154,14 +140,14 @@ fn submodules_of(
                 ways.push(name);
             }
             match kind {
-                Err(_) => found.absent.push(top),
+                Err(_) => denied.push((NEW_REPOSITORY, top)),
                 Ok(_) if is_usual => {}
-                Ok(_) if found.own.len() == SUBMODULES_MAX => found.too_many.push(top),
-                Ok(_) => found.own.push(top),
+                Ok(_) if own.len() == SUBMODULES_MAX => denied.push((".", top)),
+                Ok(_) => own.push(top),
             }
         }
     }
-    found
+    (own, denied)
 }
 
 /// The repositories of `trees`, each once; what leads there is added to `ways`.
