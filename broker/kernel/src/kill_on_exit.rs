@@ -6,6 +6,10 @@
 //! the same lock). The kernel closes the descriptors of a process that ends in descending order (task_work_run in
 //! kernel/task_work.c, since Linux 4.3), so that of a pipe the write end has the higher number. The owner is the group
 //! itself, not its number, which may become another's when all members have gone.
+//!
+//! A process that was let through to join another group can do so while they are signalled one after the other, from one
+//! that is still to be signalled to one that was. So each is signalled twice, all for the first time before any for
+//! the second: to move again a process has to ask.
 
 #![allow(unsafe_code)] // for fcntl(2) with an owner and a signal
 
@@ -21,6 +25,10 @@ use std::sync::Mutex;
 /// F_SETSIG (include/uapi/asm-generic/fcntl.h), which libc lacks.
 const F_SETSIG: c_int = 10;
 
+/// Above all descriptors for the second time are those for the first; where a process may have fewer than four times as
+/// many, there is no second time.
+const FIRST: i32 = 2048;
+
 /// From how many groups on it is asked which are left.
 const SWEEP_MIN: usize = 16;
 
@@ -35,10 +43,15 @@ struct Groups {
     sweep_at: usize,
 }
 
-/// A group with the pipe that it owns.
+/// A group with the pipes that it owns.
 #[derive(Debug)]
 struct Armed {
     group: Pid,
+    pipes: Vec<Pipe>,
+}
+
+#[derive(Debug)]
+struct Pipe {
     read: OwnedFd,
     _write: OwnedFd,
 }
@@ -59,8 +72,8 @@ impl KillOnExit {
         if groups.armed.len() >= groups.sweep_at {
             groups.armed.retain(Armed::is_needed);
             let count = groups.armed.len();
-            // The broker needs descriptors for more than this: half of them are for groups, two each.
-            let limit = process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 4;
+            // The broker needs descriptors for more than this: half of them are for groups, four each, or two.
+            let limit = descriptors() / if is_twice() { 8 } else { 4 };
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
             if count >= limit {
                 return Err(Errno::AGAIN);
@@ -72,30 +85,27 @@ impl KillOnExit {
     }
 }
 
+/// How many descriptors this process may have.
+fn descriptors() -> u64 {
+    process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+fn is_twice() -> bool {
+    descriptors() >= 4 * u64::from(FIRST.unsigned_abs())
+}
+
 impl Armed {
     fn new(group: Pid) -> io::Result<Self> {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        let write = match write.as_raw_fd() > read.as_raw_fd() {
-            true => write,
-            false => fcntl_dupfd_cloexec(&write, read.as_raw_fd())?,
-        };
-        // Nothing is written to it, and a user has only so many pages of pipes.
-        let _ = fcntl_setpipe_size(&write, 1);
-        let armed = Self { group, read, _write: write };
+        let lowest = if is_twice() { &[FIRST, 0][..] } else { &[0] };
+        let pipes: io::Result<_> = lowest.iter().map(|lowest| Pipe::new(*lowest)).collect();
+        let armed = Self { group, pipes: pipes? };
         armed.own()?;
-        armed.set(F_SETSIG, libc::SIGKILL)?;
-        armed.set(libc::F_SETFL, libc::O_ASYNC)?;
         Ok(armed)
     }
 
     /// Makes the group that has the number now the owner.
     fn own(&self) -> io::Result<()> {
-        self.set(libc::F_SETOWN, -self.group.as_raw_pid())
-    }
-
-    fn set(&self, command: c_int, value: c_int) -> io::Result<()> {
-        // SAFETY: takes integers, and the descriptor is open.
-        errno::result(unsafe { libc::fcntl(self.read.as_raw_fd(), command, value) })
+        self.pipes.iter().try_for_each(|pipe| pipe.set(libc::F_SETOWN, -self.group.as_raw_pid()))
     }
 
     /// Whether the group has a member, or the process lives that was to lead it.
@@ -103,5 +113,62 @@ impl Armed {
         let has_gone = |found: io::Result<()>| found == Err(Errno::SRCH);
         !has_gone(process::test_kill_process_group(self.group))
             || !has_gone(process::test_kill_process(self.group))
+    }
+}
+
+impl Pipe {
+    /// One that signals whoever will own it, of which the write end has a number from `lowest` on.
+    fn new(lowest: i32) -> io::Result<Self> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let lowest = lowest.max(read.as_raw_fd());
+        let write = match write.as_raw_fd() > lowest {
+            true => write,
+            false => fcntl_dupfd_cloexec(&write, lowest)?,
+        };
+        // Nothing is written to it, and a user has only so many pages of pipes.
+        let _ = fcntl_setpipe_size(&write, 1);
+        let pipe = Self { read, _write: write };
+        pipe.set(F_SETSIG, libc::SIGKILL)?;
+        pipe.set(libc::F_SETFL, libc::O_ASYNC)?;
+        Ok(pipe)
+    }
+
+    fn set(&self, command: c_int, value: c_int) -> io::Result<()> {
+        // SAFETY: takes integers, and the descriptor is open.
+        errno::result(unsafe { libc::fcntl(self.read.as_raw_fd(), command, value) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use rustix::process::{Rlimit, setrlimit};
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Child, Command};
+
+    #[test]
+    fn all_groups_are_killed_once_before_any_is_again() {
+        let most = process::getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
+        let sleep = || Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+        let mut children: Vec<Child> = (0..3).map(|_| sleep()).collect();
+        let groups = KillOnExit::default();
+        for child in &children {
+            groups.add(Pid::from_child(child)).unwrap();
+        }
+        if is_twice() {
+            let armed = &lock(&groups.0).armed;
+            let ends = |time: usize| armed.iter().map(move |it| it.pipes[time]._write.as_raw_fd());
+            assert!(ends(0).min() > ends(1).max());
+        }
+        // As the kernel does it.
+        for pipe in groups.0.into_inner().unwrap().armed.into_iter().flat_map(|it| it.pipes) {
+            drop(pipe._write);
+            drop(pipe.read);
+        }
+        for child in &mut children {
+            assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+        }
     }
 }
