@@ -143,3 +143,50 @@ fn nobody_else_can_write_to_what_leads_to_an_allowed_path() {
         assert_eq!(mode("work/tool/cache/own/in"), 0o777);
     });
 }
+
+/// Who can make entries of a directory decides what lies there, also what the command may not put there.
+#[test]
+fn no_directory_with_denied_entries_is_opened_to_other_users() {
+    const CHANGE: &str = r#"
+import os, stat
+os.umask(0)
+def mode(name):
+    print(name, oct(stat.S_IMODE(os.stat(name).st_mode)))
+for name in ".", "kept", "plain", "held":
+    os.chmod(name, 0o777)
+    mode(name)
+os.fchmod(os.open(".", os.O_RDONLY), 0o757)
+mode(".")
+for name in "made", ".config":
+    os.mkdir(name, 0o777)
+    mode(name)
+# One entry of the owner's, one of the group's, and everybody else may write.
+acl = bytes([2, 0, 0, 0]) + b"".join(bytes([tag, 0, 7, 0, 255, 255, 255, 255]) for tag in (1, 4, 32))
+for name in ".", "plain":
+    try:
+        os.setxattr(name, "system.posix_acl_access", acl)
+        print(name, "set")
+    except OSError as error:
+        print(name, error.strerror)
+"#;
+    for_each_user(|user| {
+        let sandbox =
+            Sandbox::of(user).allow_write(".").deny_write(".env").deny_write("kept/*.key");
+        let sandbox = sandbox.deny_write(".config/[m]ise");
+        for name in ["kept", "plain", "held"] {
+            sandbox.dir(format!("work/{name}"));
+        }
+        sandbox.sh_outside("chmod 755 . kept plain held").succeeds();
+        let outcome = sandbox.run(["python3", "-c", CHANGE]);
+        assert_eq!(
+            outcome.succeeds().stdout,
+            ". 0o775\nkept 0o775\nplain 0o777\nheld 0o777\n. 0o755\nmade 0o777\n.config 0o775\n\
+             . Operation not supported\nplain set\n",
+            "{outcome:#?}"
+        );
+        // What others may do already, they may go on doing.
+        sandbox.sh_outside("chmod 777 .").succeeds();
+        sandbox.sh("chmod 1777 . && stat -c %a . && chmod 1755 . && stat -c %a .").succeeds();
+        assert_eq!(sandbox.sh("stat -c %a .").stdout, "1755\n");
+    });
+}
