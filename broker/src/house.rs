@@ -26,6 +26,7 @@ fn product() -> Vec<PathBuf> {
         "broker/rules/src",
         "broker/sysv/src",
         "proxy/src",
+        "proxy/hosts/src",
         "proxy/url/src",
         "common/src",
         "launcher/src",

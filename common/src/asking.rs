@@ -1,7 +1,6 @@
 //! What the broker tells the proxy about connections that wait while somebody is asked, beside [`crate::proxy`], and on the
 //! same socket.
 
-use crate::domain::NAME_MAX;
 use crate::wire::{Encoder, WireError};
 
 const DECISION: u8 = 7;
@@ -73,8 +72,8 @@ impl Decision {
 pub struct Granted<'a>(pub &'a [u8]);
 
 impl<'a> Granted<'a> {
-    /// Longest pattern: a name, and a port.
-    const PATTERN_MAX: usize = NAME_MAX + 7;
+    /// Longest pattern: a name of 253 bytes (RFC 1035), and a port.
+    const PATTERN_MAX: usize = 253 + 7;
     /// Largest message.
     pub const MAX: usize = 1 + Self::PATTERN_MAX;
 

@@ -7,11 +7,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-pub mod address;
 pub mod asking;
-pub mod domain;
 pub mod exit;
-pub mod hosts;
 pub mod landlock;
 pub mod memory;
 pub mod proxy;

@@ -4,7 +4,7 @@
 //! none of these matches nothing.
 
 use crate::destination::{Destination, OwnedHost};
-use common::domain::{Host, parse_port, split_port};
+use proxy_hosts::domain::{Host, parse_port, split_port};
 use std::net::IpAddr;
 
 /// The list, parsed.

@@ -3,7 +3,7 @@
 
 use crate::error::ProxyError;
 use crate::socks5::{self, ConnectError, Place};
-use common::domain::parse_port;
+use proxy_hosts::domain::parse_port;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 

@@ -1,6 +1,6 @@
 //! Where a client wants to go, in the one spelling that the rules know. Pure.
 
-use common::domain::{self, Host, HostError, NAME_MAX};
+use proxy_hosts::domain::{self, Host, HostError, NAME_MAX};
 use std::fmt;
 use std::net::IpAddr;
 

@@ -12,7 +12,7 @@ use crate::error::{DialError, UpstreamError};
 use crate::proxy::Proxy;
 use crate::rules::Verdict;
 use crate::upstream::{Purpose, Upstream};
-use common::address::{Class, classify, embedded, is_localhost};
+use proxy_hosts::address::{Class, classify, embedded, is_localhost};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io;

@@ -2,8 +2,8 @@
 
 use crate::dial::class_here;
 use crate::socks5::ConnectError;
-use common::address::{Class, is_advisable_name};
-use common::domain::HostError;
+use proxy_hosts::address::{Class, is_advisable_name};
+use proxy_hosts::domain::HostError;
 use rustix::io::Errno;
 use std::io;
 use std::net::IpAddr;
@@ -163,7 +163,7 @@ fn to_list(host: &str, port: u16) -> String {
 
 /// What would allow it.
 fn remedy(class: Class, address: IpAddr, host: &str) -> String {
-    let literal = common::domain::Host::Address(address);
+    let literal = proxy_hosts::domain::Host::Address(address);
     match class {
         Class::NoHost => "nothing helps: it is not the address of one host".to_owned(),
         Class::Private => format!(

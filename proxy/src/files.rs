@@ -1,7 +1,7 @@
 //! /etc/hosts and /etc/resolv.conf. Pure: hosts(5), resolv.conf(5).
 
 use crate::destination::OwnedHost;
-use common::hosts;
+use proxy_hosts::hosts;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 

@@ -140,8 +140,8 @@ fn destination(
     Destination::parse(authority, default_port).map_err(|error| match error {
         AuthorityError::Port => Failure::Bad("the port is missing or none"),
         AuthorityError::Host(error) => {
-            let (host, port) = common::domain::split_port(authority);
-            let port = port.and_then(common::domain::parse_port).or(default_port).unwrap_or(0);
+            let (host, port) = proxy_hosts::domain::split_port(authority);
+            let port = port.and_then(proxy_hosts::domain::parse_port).or(default_port).unwrap_or(0);
             proxy.report(host, port);
             Failure::Dial(DialError::Spelling(host.to_owned(), error))
         }

@@ -7,7 +7,7 @@ use crate::destination::{Destination, OwnedHost};
 use crate::dial::class_here;
 use crate::proxy::Proxy;
 use crate::rules::Verdict;
-use common::address::Class;
+use proxy_hosts::address::Class;
 use std::net::IpAddr;
 
 tokio::task_local! {

@@ -61,7 +61,7 @@ async fn pass_on(
         let permitted = Destination::parse(text, Some(asked.port))
             .is_ok_and(|named| relay::permits(proxy, &asked, &named.host));
         if !permitted {
-            proxy.report(common::domain::split_port(text).0, asked.port);
+            proxy.report(proxy_hosts::domain::split_port(text).0, asked.port);
             let asked = asked.host.to_string();
             return Err(DialError::Fronting { host: text.to_owned(), asked }.into());
         }

@@ -8,7 +8,7 @@
 use crate::dns::{self, Answer, Kind};
 use crate::error::{ProxyError, ResolveError};
 use crate::files::{self, Servers};
-use common::address::is_localhost;
+use proxy_hosts::address::is_localhost;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

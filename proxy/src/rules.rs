@@ -1,10 +1,10 @@
 //! The policy's rules for names and addresses. Pure; common's matcher decides.
 
 use crate::error::ProxyError;
-use common::address::{Class, embedded};
-use common::domain::{self, Host, NAME_MAX, Pattern};
 use common::proxy::{Setup, Unlisted};
 use common::wire::Strings;
+use proxy_hosts::address::{Class, embedded};
+use proxy_hosts::domain::{self, Host, NAME_MAX, Pattern};
 use std::net::IpAddr;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
@@ -136,7 +136,7 @@ fn pattern(text: &[u8]) -> Result<Pattern<'static>, ProxyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use common::address::classify;
+    use proxy_hosts::address::classify;
 
     fn rules(allowed: &[&str], denied: &[&str], private: &[&str]) -> Rules {
         let mut buffer = vec![0; common::proxy::SETUP_MAX];

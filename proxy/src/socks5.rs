@@ -7,7 +7,7 @@
 //! brings a second thiserror, anyhow, async-trait, log, socket2 and tokio-stream into the proxy.
 
 use crate::destination::{Destination, OwnedHost};
-use common::domain::Host;
+use proxy_hosts::domain::Host;
 use std::io;
 use std::net::IpAddr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

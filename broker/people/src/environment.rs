@@ -12,7 +12,7 @@ use std::path::Path;
 fn direct(network: &Network) -> Vec<&'static str> {
     let is_named = |host: &str| {
         network.allowed_domains.iter().any(|rule| {
-            let (named, _) = common::domain::split_port(rule);
+            let (named, _) = proxy_hosts::domain::split_port(rule);
             let [named, host] = [named, host].map(|it| it.trim_matches(['[', ']']));
             named.eq_ignore_ascii_case(host)
         })

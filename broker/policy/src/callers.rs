@@ -4,7 +4,7 @@
 use super::error::PolicyError;
 use super::remarks::Remarks;
 use super::submodules::Indexes;
-use common::domain::{Host, NAME_MAX};
+use proxy_hosts::domain::{Host, NAME_MAX};
 use proxy_url::{Protocol, Upstream};
 use rules::proxies::{CallerProxies, CallerProxy};
 #[cfg(test)]

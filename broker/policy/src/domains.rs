@@ -2,9 +2,9 @@
 //! line of hosts(5). Pure; the
 //! proxy parses it with the same code.
 
-use common::address::is_localhost;
-use common::domain::{Host, NAME_MAX, Pattern, split_port};
-use common::hosts;
+use proxy_hosts::address::is_localhost;
+use proxy_hosts::domain::{Host, NAME_MAX, Pattern, split_port};
+use proxy_hosts::hosts;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Checks `example.com`, `*.example.com`, an IP address (IPv6 in brackets), each with an optional `:port`.

@@ -6,7 +6,6 @@
 mod access;
 pub mod address;
 mod component;
-pub mod domains;
 pub mod files;
 pub mod git_links;
 pub mod memory;

@@ -7,9 +7,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use common::domain::{Host, HostError, NAME_MAX, parse_port, split_port};
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
+use proxy_hosts::domain::{Host, HostError, NAME_MAX, parse_port, split_port};
 
 /// Longest user name or password (RFC 1929).
 const CREDENTIAL_MAX: usize = 255;

@@ -84,8 +84,8 @@ pub(crate) fn addresses(bytes: &[u8]) {
         assert_eq!(address::canonical(canonical), canonical);
         assert_eq!(address::is_loopback(found.ip()), address::is_loopback(canonical.ip()));
         assert_eq!(
-            common::address::classify(found.ip()),
-            common::address::classify(canonical.ip())
+            proxy_hosts::address::classify(found.ip()),
+            proxy_hosts::address::classify(canonical.ip())
         );
         if let (Some(other), Ok(Endpoint::Internet(_))) =
             (address::counterpart(*found), Endpoint::parse(&written))
@@ -182,14 +182,14 @@ fn rewritten(bytes: &[u8], buffer: &mut [u8]) {
         assert_eq!(&buffer[..length], bytes);
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
-        let mut name = [0; common::domain::NAME_MAX];
-        if let Ok(pattern) = common::domain::Pattern::parse(text, &mut name) {
-            let mut other = [0; common::domain::NAME_MAX];
-            if let Ok(host) = common::domain::Host::parse(bytes, &mut other) {
+        let mut name = [0; proxy_hosts::domain::NAME_MAX];
+        if let Ok(pattern) = proxy_hosts::domain::Pattern::parse(text, &mut name) {
+            let mut other = [0; proxy_hosts::domain::NAME_MAX];
+            if let Ok(host) = proxy_hosts::domain::Host::parse(bytes, &mut other) {
                 let _ = pattern.matches(&host, 443);
             }
         }
-        let _ = common::hosts::line(text).map(|(_, names)| names.count());
+        let _ = proxy_hosts::hosts::line(text).map(|(_, names)| names.count());
     }
 }
 

@@ -4,10 +4,10 @@
 //! address or one about which somebody is asked, and lookups. The proxy judges each again, with the names that it knows; here it is only decided whether
 //! it is asked at all.
 
-use common::address::classify;
-use common::domain::{self, Host, NAME_MAX, Pattern, Verdict};
-use common::hosts;
 use common::proxy::{Client, stands_for_name};
+use proxy_hosts::address::classify;
+use proxy_hosts::domain::{self, Host, NAME_MAX, Pattern, Verdict};
+use proxy_hosts::hosts;
 use rules::policy::Network;
 use std::borrow::Cow;
 use std::collections::HashMap;

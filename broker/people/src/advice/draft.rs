@@ -6,11 +6,11 @@
 
 use super::needs::{Lessons, Need, plain};
 use super::suggest::{Grounds, host, quote};
-use common::address::classify;
 use policy::document::Format;
 use policy::harmless::is_socket;
 use policy::keys::{Item, Written};
 use policy::parse::parse;
+use proxy_hosts::address::classify;
 use rules::files::Files;
 use rules::paths::Rules;
 use std::collections::BTreeSet;

@@ -10,7 +10,6 @@ use super::lines;
 use super::open::{OPEN_MAX, Open, Settled};
 use super::{Answer, Asker, End, Question, Said};
 use crate::observe::process;
-use common::domain;
 use common::trap::{FileOperation, NetworkOperation};
 use kernel::request::Request;
 use kernel::target::Target;
@@ -19,7 +18,8 @@ use landstrip_core::ask::{Addition, Counsel, Fate, Grant, Job, Parked, Rule, Wai
 use landstrip_core::domains::proxy::Proxy;
 use landstrip_core::domains::waiting::Connection;
 use landstrip_core::report::denials::Denial;
-use rules::domains::rule_for;
+use proxy_hosts::domain;
+use proxy_hosts::rule_for;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io;

@@ -2,7 +2,6 @@
 //! names is nobody's to grant during a run, nor what is not known to be harmless.
 
 use crate::advice::suggest::{self, Grounds};
-use common::domain;
 use common::trap::NetworkOperation;
 use kernel::locate::locate;
 use landstrip_core::ask::{Addition, Rule};
@@ -13,7 +12,8 @@ use policy::harmless;
 use policy::origins::Origins;
 use policy::reach::linked_settings;
 use policy::resolve;
-use rules::domains::rule_for;
+use proxy_hosts::domain;
+use proxy_hosts::rule_for;
 use rules::files::Files;
 use rules::paths::covers;
 use rules::pattern::Pattern;

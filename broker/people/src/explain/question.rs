@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Layer, Rule};
 use super::{InForce, hosts, paths};
-use common::domain::{parse_port, split_port};
+use proxy_hosts::domain::{parse_port, split_port};
 use rules::address::{AddressVerdict, Endpoint};
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;

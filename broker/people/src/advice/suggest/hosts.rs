@@ -1,11 +1,11 @@
 //! Hosts that a policy may be told to allow.
 
 use super::{Advice, Grounds, add, quote};
-use common::address;
-use common::domain::{self, Host};
 use common::proxy::stands_for_name;
 use policy::domains;
-use rules::domains::rule_for;
+use proxy_hosts::address;
+use proxy_hosts::domain::{self, Host};
+use proxy_hosts::rule_for;
 use rules::files::push_new;
 use std::net::{IpAddr, UdpSocket};
 

@@ -1,6 +1,6 @@
-//! Which rule on hosts names one. Pure; the proxy's own are [`common::domain`]'s as well.
+//! Which rule on hosts names one. Pure; the proxy's own are [`crate::domain`]'s as well.
 
-use common::domain::{self, Host};
+use crate::domain::{self, Host};
 
 /// The rule of `rules` that names `host:port`, with an IPv6 address in brackets; any port will do where none is
 /// given.

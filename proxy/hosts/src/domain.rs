@@ -263,7 +263,6 @@ pub fn parse_port(text: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
     use super::*;
     use std::string::{String, ToString};
 
