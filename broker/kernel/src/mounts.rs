@@ -21,35 +21,11 @@ pub struct Mount {
 
 /// File systems that are the kernel's own controls, or views of processes: what is written there
 /// changes how the machine works, and what runs outside.
+#[rustfmt::skip]
 const CONTROLS: [&str; 28] = [
-    "apparmorfs",
-    "binder",
-    "binfmt_misc",
-    "bpf",
-    "cgroup",
-    "cgroup2",
-    "configfs",
-    "cpuset",
-    "debugfs",
-    "devpts",
-    "devtmpfs",
-    "dlmfs",
-    "efivarfs",
-    "functionfs",
-    "fusectl",
-    "gadgetfs",
-    "nfsd",
-    "openpromfs",
-    "proc",
-    "pstore",
-    "resctrl",
-    "rpc_pipefs",
-    "securityfs",
-    "selinuxfs",
-    "smackfs",
-    "sysfs",
-    "tracefs",
-    "xenfs",
+    "apparmorfs", "binder", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "cpuset", "debugfs", "devpts",
+    "devtmpfs", "dlmfs", "efivarfs", "functionfs", "fusectl", "gadgetfs", "nfsd", "openpromfs", "proc", "pstore",
+    "resctrl", "rpc_pipefs", "securityfs", "selinuxfs", "smackfs", "sysfs", "tracefs", "xenfs",
 ];
 
 impl Mount {

@@ -168,22 +168,26 @@ impl Traps {
 }
 
 #[cfg(test)]
-impl Sink for () {
-    fn wants(&self, _: FileOperation) -> bool {
-        true
-    }
+mod tests {
+    use super::*;
 
-    fn report(&self, _: Denial, _: &str) {}
-    fn note_question(&self, _: Denial) {}
-    fn note_refused(&self, _: &'static str) {}
-    fn name_asked_for(&self, _: &[u8]) -> Option<String> {
-        None
+    impl Sink for () {
+        fn wants(&self, _: FileOperation) -> bool {
+            true
+        }
+
+        fn report(&self, _: Denial, _: &str) {}
+        fn note_question(&self, _: Denial) {}
+        fn note_refused(&self, _: &'static str) {}
+        fn name_asked_for(&self, _: &[u8]) -> Option<String> {
+            None
+        }
+        fn name_of_kind(&self, _: SocketKind) -> Vec<u8> {
+            Vec::new()
+        }
+        fn name_of_option(&self, _: (i32, i32)) -> Option<Vec<u8>> {
+            None
+        }
+        fn log(&self, _: &str) {}
     }
-    fn name_of_kind(&self, _: SocketKind) -> Vec<u8> {
-        Vec::new()
-    }
-    fn name_of_option(&self, _: (i32, i32)) -> Option<Vec<u8>> {
-        None
-    }
-    fn log(&self, _: &str) {}
 }

@@ -155,16 +155,10 @@ impl Job {
 }
 
 /// What a terminal, a shell or a harness sends to all of a job; others may be meant for one program.
-const FOR_GROUPS: [i32; 8] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGTSTP,
-    libc::SIGSTOP,
-    libc::SIGCONT,
-    libc::SIGWINCH,
-];
+const FOR_GROUPS: [i32; 8] = {
+    use libc::*;
+    [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGSTOP, SIGCONT, SIGWINCH]
+};
 
 /// Stops this process as `signal` does by default: not at all where nobody could continue it, for its group is
 /// orphaned.

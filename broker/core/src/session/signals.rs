@@ -10,15 +10,10 @@ use rustix::io::{self, Errno};
 use std::cell::Cell;
 
 /// Signals that a fault of our own raises: they stay as they are.
-const FAULTS: [Signal; 7] = [
-    Signal::SIGSEGV,
-    Signal::SIGBUS,
-    Signal::SIGILL,
-    Signal::SIGFPE,
-    Signal::SIGTRAP,
-    Signal::SIGABRT,
-    Signal::SIGSYS,
-];
+const FAULTS: [Signal; 7] = {
+    use Signal::*;
+    [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS]
+};
 
 /// Signals arrive here instead of ending the broker.
 #[derive(Debug)]
