@@ -7,9 +7,9 @@ use kernel::interrupt;
 use kernel::request::Confirmed;
 use kernel::threads::{SMALL_STACK, spawn};
 use rustix::io::{self, Errno};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// How often it is looked whether the call is still wanted.
@@ -19,8 +19,8 @@ const INTERVAL: Duration = Duration::from_millis(1);
 /// Most threads that wait.
 const WAITING_MAX: usize = 256;
 
-/// How many there are.
-static WAITING: AtomicUsize = AtomicUsize::new(0);
+/// Held by each.
+static WAITING: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
 
 /// Does `call`, which a signal interrupts. It is given up when the target is gone, or has a signal to handle.
 ///
@@ -31,7 +31,10 @@ pub(super) fn wait_for<R: Send + 'static>(
     by: Confirmed<'_>,
     call: impl Fn() -> io::Result<R> + Send + 'static,
 ) -> io::Result<R> {
-    let counted = Counted::one()?;
+    let counted = Arc::clone(&WAITING);
+    if Arc::strong_count(&counted) > WAITING_MAX + 1 {
+        return Err(Errno::AGAIN);
+    }
     let is_given_up = Arc::new(AtomicBool::new(false));
     let (told, tell_thread) = mpsc::channel();
     let (done, result) = mpsc::channel();
@@ -76,26 +79,5 @@ fn while_wanted<R>(call: impl Fn() -> io::Result<R>, is_given_up: &AtomicBool) -
             Err(Errno::INTR) if !is_given_up.load(Ordering::SeqCst) => {}
             result => return result,
         }
-    }
-}
-
-/// A thread that waits, counted as long as this lives.
-struct Counted;
-
-impl Counted {
-    /// # Errors
-    /// Returns [`Errno::AGAIN`] if there are too many.
-    fn one() -> io::Result<Self> {
-        let one = Self;
-        match WAITING.fetch_add(1, Ordering::SeqCst) {
-            WAITING_MAX.. => Err(Errno::AGAIN),
-            _ => Ok(one),
-        }
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        WAITING.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -20,7 +20,6 @@ mod own_datagrams;
 mod own_paths;
 mod own_ports;
 mod permitted;
-mod retry_backoff;
 pub(crate) mod sendmsg_gate;
 pub(crate) mod socket;
 mod udp;

@@ -6,7 +6,6 @@
 //! [`Socket::of`].
 
 use super::kinds::{is_of_use, kind_of, make};
-use super::retry_backoff::RetryBackoff;
 use super::unwaiting::without_waiting;
 use kernel::address::Address;
 use kernel::fd_scan;
@@ -23,6 +22,7 @@ use rustix::io::{self, Errno};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// How far a connect has come.
@@ -49,6 +49,9 @@ pub(crate) struct Socket {
 
 /// How often a wait looks whether it is still wanted.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// Held by each that waits for room in the queue of a peer, and how much longer each other has one pause.
+static CROWD: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
+const CROWD_PAUSE: Duration = Duration::from_micros(500);
 /// How long a full queue is left alone at first, and at most.
 pub(crate) const QUEUE_PAUSE: Duration = Duration::from_millis(2);
 pub(crate) const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
@@ -324,14 +327,16 @@ impl Socket {
         look: impl Fn() -> io::Result<Confirmed<'a>>,
     ) -> io::Result<()> {
         let deadline = deadline(&self.descriptor)?;
-        let crowd = RetryBackoff::join();
+        let crowd = Arc::clone(&CROWD);
         let mut pause = QUEUE_PAUSE;
         loop {
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(Errno::AGAIN);
             }
             let by = look().map_err(|errno| interrupted(errno, deadline))?;
-            std::thread::sleep(pause.max(crowd.pause()));
+            // The more there are, the less often each tries: together they leave the processors to others.
+            let others = u32::try_from(Arc::strong_count(&crowd)).unwrap_or(u32::MAX) - 1;
+            std::thread::sleep(pause.max(CROWD_PAUSE.saturating_mul(others)));
             pause = (pause * 2).min(QUEUE_PAUSE_MAX);
             if !by.holds() {
                 continue;
