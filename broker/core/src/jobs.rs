@@ -36,7 +36,7 @@ use rustix::termios;
 use std::sync::{Arc, Mutex};
 
 /// Most calls that were let through to join a group and have not been seen to rest.
-const JOINING_MAX: usize = 64;
+const JOINING_MAX: usize = 256;
 
 /// The device of /dev/tty (Documentation/admin-guide/devices.txt).
 const CONTROLLING: (u32, u32) = (5, 0);
