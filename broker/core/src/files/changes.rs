@@ -66,11 +66,7 @@ pub(crate) fn judge_creation(
             }
             // Whoever can write to what leads to an allowed path decides what lies there.
             let is_on_the_way = leads_on && !view.rules.access(&entry.path()).write;
-            let mode = match view.singles_out_in(&entry.path()) {
-                _ if is_on_the_way => mode & !WRITE_FOR_OTHERS,
-                true => mode & !libc::S_IWOTH,
-                false => mode,
-            };
+            let mode = if is_on_the_way { mode & !WRITE_FOR_OTHERS } else { mode };
             Task::MakeDirectory(entry, mode, reserve)
         }
         Creation::Symlink(_) if leads_astray(view, &entry) => refuse_new(&entry),

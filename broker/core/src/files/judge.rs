@@ -346,7 +346,7 @@ impl Judge {
     ) -> io::Result<()> {
         let target = request.target();
         self.rights.with_credentials_of(target, || {
-            let Some(mut prepared) = metadata::prepare(target, call)? else { return Ok(()) };
+            let Some(prepared) = metadata::prepare(target, call)? else { return Ok(()) };
             let confirmed = request.confirm()?;
             if !self.was_judged(&prepared)
                 && let Some(name) = metadata_refused(&self.view, &prepared.object)?
@@ -354,12 +354,6 @@ impl Judge {
             {
                 self.traps.report(Denial::file(FileOperation::Write, &name), "metadata");
                 return Err(Errno::ACCESS);
-            }
-            // Another user could put there what is denied to the command.
-            if prepared.object.kind() == FileType::Directory
-                && self.view.singles_out_in(prepared.object.path()?)
-            {
-                prepared.keep_from_others()?;
             }
             // Another user of this host could execute it, with the rights of the caller.
             if prepared.lends_rights() {

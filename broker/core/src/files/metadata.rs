@@ -153,24 +153,6 @@ fn times(seconds: [i64; 2], nanoseconds: [i64; 2]) -> Change {
 }
 
 impl Prepared {
-    /// Leaves it to nobody else to make entries of a directory.
-    ///
-    /// # Errors
-    /// Returns [`Errno::OPNOTSUPP`] for a list of who may.
-    pub(super) fn keep_from_others(&mut self) -> io::Result<()> {
-        match &mut self.change {
-            Change::Mode(mode) => {
-                let before = Mode::from_raw_mode(fs::fstat(&self.object)?.st_mode);
-                *mode -= Mode::WOTH - before;
-                Ok(())
-            }
-            Change::SetXattr(name, ..) if name.starts_with(b"system.posix_acl_") => {
-                Err(Errno::OPNOTSUPP)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Whether who executes the object would have the rights of its owner, its group, or others yet: by
     /// set-user-ID and set-group-ID bits (inode(7)), which say of a directory only whose is what is made in it, and
     /// by capabilities (capabilities(7)).

@@ -346,11 +346,6 @@ impl View {
         })
     }
 
-    /// Whether a rule wants something in the directory `path` to stay as it is.
-    pub(super) fn singles_out_in(&self, path: &Path) -> bool {
-        self.rules.cursor(path).is_some_and(|cursor| !cursor.write_settled())
-    }
-
     /// Whether `path` is an allowed path that was missing at launch, or by a rule for a single call.
     pub fn is_missing_root(&self, path: &Path) -> bool {
         let mut openings = self.openings.iter().filter(|path| self.rules.access(path).write);
