@@ -21,6 +21,7 @@ fn product() -> Vec<PathBuf> {
         "broker/core/src",
         "broker/filter/src",
         "broker/kernel/src",
+        "broker/limits/src",
         "broker/people/src",
         "broker/policy/src",
         "broker/rules/src",

@@ -15,7 +15,6 @@
 //! | `sockets` | verdicts on addresses; connects, binds and messages made for the command | answer |
 //! | [`compile`] | the Landlock ruleset, the view, the plan; what is protected whatever the policy says | serve |
 //! | [`domains`] | the broker's side of `landstrip-proxy` | speak HTTP or SOCKS |
-//! | `limits` | how much the command and all that it starts may use | end it |
 //! | [`ask`] | the calls that wait while somebody is asked about them | say what may be granted |
 //! | [`answer`] | the threads, what registers decide, and the only place from which answers leave | follow a path or an address |
 //! | [`session`] | one run, from a policy to the exit status: protect, compile, launch, serve | look at a call |
@@ -33,7 +32,6 @@ pub mod files;
 mod house;
 mod ipc;
 mod jobs;
-mod limits;
 pub mod report;
 pub mod session;
 mod signals;

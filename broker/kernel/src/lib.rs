@@ -8,7 +8,6 @@
 
 pub mod address;
 pub mod bound;
-pub mod cgroup;
 #[cfg(all(target_arch = "x86_64", any(test, target_env = "musl")))]
 mod copy;
 pub mod credentials;
@@ -59,5 +58,4 @@ pub mod terminal;
 pub mod test_directory;
 pub mod threads;
 pub mod umask;
-pub mod usage;
 pub mod vfork_helper;

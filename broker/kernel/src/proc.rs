@@ -143,10 +143,9 @@ impl Status {
         self.number("Threads:", 10)
     }
 
-    /// The memory of the process that no file backs, in bytes.
-    pub fn memory(&self) -> u64 {
-        let kinds = ["RssAnon:", "RssShmem:", "VmSwap:"];
-        kinds.iter().filter_map(|name| kibibytes(&self.0, name)).sum()
+    /// All of it.
+    pub fn text(&self) -> &[u8] {
+        &self.0
     }
 
     fn id(&self, name: &str) -> Option<i32> {
@@ -175,12 +174,6 @@ pub fn field<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
     let mut lines = text.split(|&byte| byte == b'\n');
     let value = lines.find_map(|line| line.strip_prefix(name.as_bytes()))?;
     str::from_utf8(value).ok().map(str::trim)
-}
-
-/// An amount of memory in the first line of `text` that begins with `name`, in bytes.
-pub(super) fn kibibytes(text: &[u8], name: &str) -> Option<u64> {
-    let number: u64 = field(text, name)?.strip_suffix("kB")?.trim_end().parse().ok()?;
-    number.checked_mul(1024)
 }
 
 /// A small file of proc(5), which the kernel writes at once: what is shorter than the buffer is all.

@@ -46,6 +46,17 @@ impl Failure {
         Self::Internal("launch", "the process that was to run the tool was killed".to_owned())
     }
 
+    /// What the command uses cannot be limited.
+    pub(crate) fn uncounted(errno: Errno) -> Self {
+        match errno {
+            Errno::NOSYS => {
+                let message = "this kernel does not list children in /proc (CONFIG_PROC_CHILDREN)";
+                Self::Internal("limits", message.to_owned())
+            }
+            errno => Self::system("limits", errno),
+        }
+    }
+
     /// The run was ended, for `limit` allows `most` and no more.
     pub(crate) fn limit(limit: &'static str, most: u64) -> Self {
         let message = format!(

@@ -7,14 +7,13 @@ use crate::compile::files::compile as compile_files;
 use crate::domains::proxy::Proxy;
 use crate::files::reserve::Reserve;
 use crate::files::shared::Shared;
-use crate::limits::Watch;
 use crate::report::failure::Failure;
-use kernel::cgroup;
 use kernel::features::Features;
 use kernel::mounts::Mount;
 use rules::address::{AddressRules, UnixRules};
 use rules::paths::Rules;
 use rules::policy::{Network, Policy};
+use run_limits::Watch;
 use std::sync::Arc;
 
 /// Compiles `policy`, of which `rules` are the file rules, for this kernel.
@@ -41,8 +40,10 @@ pub(super) fn compile(
     // Where the policy names control groups, the command could write to that of the run.
     let may_write = |mount: &Mount| files.allow_write.iter().any(|it| it.starts_with(&mount.point));
     let is_safe = || !mounts.iter().any(|it| it.kind == "cgroup2" && may_write(it));
-    let around = || is_safe().then(|| cgroup::own(mounts)).flatten();
-    let limits = Watch::of(policy.limits, proxy.as_ref(), around)?;
+    let around = || is_safe().then(|| run_limits::own_group(mounts)).flatten();
+    let helper = proxy.clone();
+    let helper = move || helper.as_ref().and_then(|proxy| proxy.process());
+    let limits = Watch::of(policy.limits, helper, around).map_err(Failure::uncounted)?;
     Ok(Judges {
         addresses,
         view,
@@ -78,7 +79,6 @@ pub(super) fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy
 impl Judges {
     /// Which limits of the policy, of memory and of processes, a control group of the run's own would hold.
     pub fn held_limits(&self) -> (bool, bool) {
-        let group = self.limits.as_ref().and_then(|limits| limits.make_group());
-        group.map_or((false, false), |group| group.holds())
+        self.limits.as_ref().map_or((false, false), |limits| limits.held_by_group())
     }
 }

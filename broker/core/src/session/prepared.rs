@@ -199,7 +199,7 @@ impl Prepared {
         let Scratches { temporary, memory, waiting } = scratches;
         tree.job().start();
         if let Some(limits) = &judges.limits {
-            limits.start(tree.command(), tree.guardian())?;
+            limits.start(tree.command(), tree.guardian()).map_err(Failure::uncounted)?;
         }
         launch::send_plan(&mut child, tool, policy, judges, temporary.as_ref())?;
         let scratches: Vec<_> = [temporary, memory, waiting].into_iter().flatten().collect();
@@ -210,7 +210,8 @@ impl Prepared {
             judges.view.reserve.iter().for_each(|reserve| reserve.clear());
         }
         // What was refused until then is told as well.
-        if let Some(over) = judges.limits.as_ref().and_then(|limits| limits.end()) {
+        if let Some((limit, most)) = judges.limits.as_ref().and_then(|limits| limits.end()) {
+            let over = Failure::limit(limit, most);
             return Ok((over.status(), Err(over)));
         }
         Ok((status?, nothing_left.then_some(()).ok_or_else(Failure::left_behind)))

@@ -6,8 +6,8 @@
 //! group beside, which takes that nothing else is in the group around. Both are removed with this value; what a killed
 //! broker left, the next run in the same group removes.
 
-use super::mounts::Mount;
-use super::proc;
+use kernel::mounts::Mount;
+use kernel::proc;
 use rustix::fs::{self, Mode};
 use rustix::process::{self, Pid};
 use std::fs::OpenOptions;
@@ -21,7 +21,7 @@ const SUBTREE: &str = "cgroup.subtree_control";
 
 /// A group for the command and what it starts.
 #[derive(Debug)]
-pub struct ControlGroup {
+pub(crate) struct ControlGroup {
     path: PathBuf,
     memory: Option<u64>,
     processes: Option<u64>,
@@ -51,7 +51,11 @@ fn locate(mounts: &[Mount], own: &str) -> Option<PathBuf> {
 
 impl ControlGroup {
     /// One below `around` that holds what is in it to these limits, or to the one of them that it can; else none.
-    pub fn below(around: &Path, memory: Option<u64>, processes: Option<u64>) -> Option<Self> {
+    pub(crate) fn below(
+        around: &Path,
+        memory: Option<u64>,
+        processes: Option<u64>,
+    ) -> Option<Self> {
         remove_empty(around);
         // The root of all has no such file.
         let is_root = !around.join("cgroup.type").exists();
@@ -78,22 +82,22 @@ impl ControlGroup {
     }
 
     /// Which limits it holds: of memory, of processes.
-    pub fn holds(&self) -> (bool, bool) {
+    pub(crate) fn holds(&self) -> (bool, bool) {
         (self.memory.is_some(), self.processes.is_some())
     }
 
     /// Puts a process into it; `None` if it could not.
-    pub fn admit(&self, process: Pid) -> Option<()> {
+    pub(crate) fn admit(&self, process: Pid) -> Option<()> {
         self.set("cgroup.procs", process.as_raw_nonzero().get())
     }
 
     /// Whether memory was refused for the limit of this group.
-    pub fn lacked_memory(&self) -> bool {
+    pub(crate) fn lacked_memory(&self) -> bool {
         self.memory.is_some() && self.number("memory.events", "oom ") > Some(0)
     }
 
     /// Whether a process was refused for the limit of this group. Before Linux 6.11 events count for groups around, too.
-    pub fn lacked_processes(&self) -> bool {
+    pub(crate) fn lacked_processes(&self) -> bool {
         self.processes.is_some_and(|most| {
             self.number("pids.events", "max ") > Some(0)
                 && self.number("pids.peak", "").is_none_or(|peak| peak >= most)

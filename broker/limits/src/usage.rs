@@ -2,7 +2,7 @@
 //!
 //! They change while they are counted: one that ends meanwhile can be missed, none is counted twice.
 
-use super::proc::{self, Status};
+use kernel::proc::{self, Status};
 use rustix::process::{self, Pid};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,11 +13,11 @@ const USER_HZ: u64 = 100;
 
 /// Those of a sandbox.
 #[derive(Debug)]
-pub struct Members(Vec<Pid>);
+pub(crate) struct Members(Vec<Pid>);
 
 impl Members {
     /// What descends from this process, the broker, but for its own helpers.
-    pub fn besides(helpers: &[Option<Pid>]) -> Self {
+    pub(crate) fn besides(helpers: &[Option<Pid>]) -> Self {
         let mut found = proc::children_of_run();
         found.retain(|child| !helpers.contains(&Some(*child)));
         // Who loses its parent meanwhile becomes a child of the broker's.
@@ -32,15 +32,17 @@ impl Members {
     }
 
     /// How many processes and threads they are.
-    pub fn tasks(&self) -> u64 {
+    pub(crate) fn tasks(&self) -> u64 {
         self.0.iter().filter_map(|process| Status::of(*process).ok()?.threads()).sum()
     }
 
     /// The memory of their own, in bytes, swapped out or not. If that seems to be more than `most`, what they share
     /// is counted once, which takes longer.
-    pub fn memory(&self, most: u64) -> u64 {
+    pub(crate) fn memory(&self, most: u64) -> u64 {
         let by_process = || {
-            self.0.iter().map(|process| (process, Status::of(*process).map_or(0, |s| s.memory())))
+            self.0
+                .iter()
+                .map(|process| (process, Status::of(*process).map_or(0, |status| memory(&status))))
         };
         let all = by_process().map(|(_, memory)| memory).sum();
         if all <= most {
@@ -51,7 +53,7 @@ impl Members {
     }
 
     /// The processor time of those that live, and of those that they and the broker have waited for.
-    pub fn cpu(&self) -> Duration {
+    pub(crate) fn cpu(&self) -> Duration {
         let own = times(process::getpid()).map_or(0, |[_, _, user, system]| user + system);
         let all = self.0.iter().filter_map(|process| times(*process));
         let ticks = own + all.map(|times| times.iter().sum::<u64>()).sum::<u64>();
@@ -59,10 +61,22 @@ impl Members {
     }
 }
 
+/// The memory of a process that no file backs, in bytes.
+fn memory(status: &Status) -> u64 {
+    let kinds = ["RssAnon:", "RssShmem:", "VmSwap:"];
+    kinds.iter().filter_map(|name| kibibytes(status.text(), name)).sum()
+}
+
+/// An amount of memory in the first line of `text` that begins with `name`, in bytes.
+fn kibibytes(text: &[u8], name: &str) -> Option<u64> {
+    let number: u64 = proc::field(text, name)?.strip_suffix("kB")?.trim_end().parse().ok()?;
+    number.checked_mul(1024)
+}
+
 /// The memory of `process` with its share of what others have as well, in bytes.
 fn share(process: Pid) -> Option<u64> {
     let text = proc::read(&format!("/proc/{}/smaps_rollup", process.as_raw_nonzero())).ok()?;
-    ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"].iter().map(|name| proc::kibibytes(&text, name)).sum()
+    ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"].iter().map(|name| kibibytes(&text, name)).sum()
 }
 
 /// Processor time in ticks, user and system: its own, and of children that it has waited for.

@@ -6,16 +6,15 @@
 //! (RLIMIT_FSIZE in setrlimit(2)), and memory and processes where the run can have a control group of its own. Nothing
 //! here confines: a run that is over is ended as any other.
 
-use crate::domains::proxy::Proxy;
-use crate::report::failure::Failure;
-use kernel::cgroup::ControlGroup;
+use super::cgroup::ControlGroup;
+use super::usage::Members;
 use kernel::threads::{SMALL_STACK, lock, spawn};
-use kernel::usage::Members;
 use rules::policy::Limits;
 use rustix::event::{self, EventfdFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io;
+use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, Resource, Rlimit, WaitStatus};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -28,11 +27,14 @@ const FILLED: u64 = 8 << 20;
 /// What the shell exits with after a command that was killed for a file that is too long.
 const STATUS_OF_FILE_SIZE: i32 = common::exit::SIGNAL_BASE + 25;
 
+/// The process that helps the broker now, if there is one.
+type Helper = Box<dyn Fn() -> Option<Pid> + Send + Sync>;
+
 /// Watches over one run.
-#[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     limits: Limits,
-    proxy: Option<Arc<Proxy>>,
+    /// What landstrip itself started, the guardian apart, and does not count.
+    helper: Helper,
     /// The control group that landstrip is in, if the command can write into none.
     around: Option<PathBuf>,
     /// The run's own, as long as it runs.
@@ -48,28 +50,25 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// One for the limits of a policy; none without any. `around` is asked where a control group can be made.
+    /// One for the limits of a policy; none without any. `around` is asked where a control group can be made, and
+    /// `helper` which process of landstrip's own, besides the guardian, is not counted.
     ///
     /// # Errors
-    /// Returns the [`Failure`] for which the command and what it starts could not be counted.
-    pub(crate) fn of(
+    /// Returns [`Errno::NOSYS`] where the command and what it starts cannot be counted: the kernel does not list children
+    /// (CONFIG_PROC_CHILDREN); what eventfd(2) returns.
+    pub fn of(
         limits: Limits,
-        proxy: Option<&Arc<Proxy>>,
+        helper: impl Fn() -> Option<Pid> + Send + Sync + 'static,
         around: impl FnOnce() -> Option<PathBuf>,
-    ) -> Result<Option<Arc<Self>>, Failure> {
+    ) -> io::Result<Option<Arc<Self>>> {
         if limits == Limits::default() {
             return Ok(None);
         }
-        // A kernel without CONFIG_PROC_CHILDREN does not tell who descends from whom.
-        std::fs::metadata("/proc/thread-self/children").map_err(|_| {
-            let message = "this kernel does not list children in /proc (CONFIG_PROC_CHILDREN)";
-            Failure::Internal("limits", message.to_owned())
-        })?;
-        let alarm = event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| Failure::system("limits", errno))?;
+        std::fs::metadata("/proc/thread-self/children").map_err(|_| Errno::NOSYS)?;
+        let alarm = event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Some(Arc::new(Self {
             limits,
-            proxy: proxy.cloned(),
+            helper: Box::new(helper),
             around: around(),
             group: Mutex::default(),
             guardian: OnceLock::new(),
@@ -80,13 +79,12 @@ impl Watch {
     }
 
     /// Begins, before the command is released.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        command: Pid,
-        guardian: Option<Pid>,
-    ) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// Returns what prlimit(2) returns; [`Errno::AGAIN`] if there can be no thread.
+    pub fn start(self: &Arc<Self>, command: Pid, guardian: Option<Pid>) -> io::Result<()> {
         let _ = self.guardian.set(guardian);
-        self.bound(command).map_err(|errno| Failure::system("limits", errno))?;
+        self.bound(command)?;
         // Another run that begins may have taken an empty group for one that was left.
         *lock(&self.group) = (0..3).find_map(|_| {
             let group = self.make_group()?;
@@ -97,11 +95,15 @@ impl Watch {
         }
         let watch = Arc::clone(self);
         spawn(SMALL_STACK, move || watch.keep_looking())
-            .map_err(|errno| Failure::system("thread", errno))
+    }
+
+    /// Which limits a control group of the run's own would hold: of memory, of processes.
+    pub fn held_by_group(&self) -> (bool, bool) {
+        self.make_group().map_or((false, false), |group| group.holds())
     }
 
     /// A control group that holds some of the limits, if one can be made.
-    pub(crate) fn make_group(&self) -> Option<ControlGroup> {
+    fn make_group(&self) -> Option<ControlGroup> {
         let Limits { memory, processes, .. } = self.limits;
         let wanted = memory.or(processes).and(self.around.as_ref());
         ControlGroup::below(wanted?, memory, processes)
@@ -122,13 +124,13 @@ impl Watch {
     }
 
     /// Whether processes are counted, for which the filter notifies forks.
-    pub(crate) fn counts_forks(&self) -> bool {
+    pub fn counts_forks(&self) -> bool {
         self.limits.processes.is_some()
     }
 
     /// Whether another process may be forked; if not, the run ends. More than one fork can be under way, so that there
     /// can be some processes more before this is seen.
-    pub(crate) fn admits_fork(&self) -> bool {
+    pub fn admits_fork(&self) -> bool {
         let Some(most) = self.limits.processes else { return true };
         let mut room = lock(&self.room);
         if *room == 0 && self.passed.get().is_none() {
@@ -143,8 +145,7 @@ impl Watch {
     }
 
     fn members(&self) -> Members {
-        let proxy = self.proxy.as_ref().and_then(|proxy| proxy.process());
-        Members::besides(&[self.guardian.get().copied().flatten(), proxy])
+        Members::besides(&[self.guardian.get().copied().flatten(), (self.helper)()])
     }
 
     fn pass(&self, limit: &'static str, most: u64) {
@@ -206,7 +207,7 @@ impl Watch {
     }
 
     /// Learns with which status the command ended.
-    pub(crate) fn note_end(&self, status: WaitStatus) {
+    pub fn note_end(&self, status: WaitStatus) {
         const SIGXFSZ: i32 = 25;
         let is_too_long = status.terminating_signal() == Some(SIGXFSZ)
             || status.exit_status() == Some(STATUS_OF_FILE_SIZE);
@@ -215,13 +216,19 @@ impl Watch {
         }
     }
 
-    /// Ends with the run, of which nothing is left; why it is over, if it is for a limit.
-    pub(crate) fn end(&self) -> Option<Failure> {
+    /// Ends with the run, of which nothing is left; the key of the limit that was passed, if one was, and what it is.
+    pub fn end(&self) -> Option<(&'static str, u64)> {
         if let Err((limit, most)) = self.look_at_group() {
             self.pass(limit, most);
         }
         *lock(&self.group) = None;
-        self.passed.get().map(|(limit, most)| Failure::limit(limit, *most))
+        self.passed.get().copied()
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
