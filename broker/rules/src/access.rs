@@ -11,6 +11,7 @@ pub struct Access {
 
 impl Access {
     pub const NONE: Access = Access { read: false, write: false };
+    pub const ALL: Access = Access { read: true, write: true };
     pub const READ: Access = Access { read: true, write: false };
     pub const WRITE: Access = Access { read: false, write: true };
 

@@ -201,6 +201,33 @@ fn what_is_made_at_a_missing_allowed_path_is_read_where_reads_are_unwatched() {
     });
 }
 
+/// What some may not be written of is still read and executed by Landlock's leave, and written by the broker's.
+#[test]
+fn what_is_made_at_a_missing_allowed_path_is_read_where_some_of_it_is_not_written() {
+    for_each_user(|user| {
+        let policy = r#"{"filesystem":{"allowWrite":[".","../outside/made"],
+            "denyWrite":["../outside/made/in/kept*"],"denyRead":["../outside/secret"]},"report":{"reads":false}}"#;
+        let world = || {
+            let sandbox = Sandbox::of(user).policy_json(policy);
+            sandbox.file("outside/secret", "Secret");
+            sandbox
+        };
+        let checked = world().options(["--check"]).run(["true"]);
+        assert!(checked.stdout.contains("reads native"), "{checked:#?}");
+        let sandbox = world();
+        let script = "cd $0; mkdir made && mkdir -p made/in/deep && echo x > made/x && cat made/x || exit
+            printf '#!/bin/sh\necho executed\n' > made/in/run; chmod +x made/in/run; made/in/run
+            mv made/in/run made/in/deep; made/in/deep/run; ls made/in
+            echo evil > made/in/kept; mkdir made/in/kept2; mv made/x made/in/kept3; ln made/x made/in/kept4
+            mkdir made/other; echo evil > made/other/kept; mv made/other made/in/kept5; ln -s x made/in/kept6
+            mv made/in elsewhere; mv made gone; cat secret; cat made/x made/other/kept; rm -r made/in/deep made/other";
+        let outcome = sandbox.run(["sh", "-c", script, &sandbox.name("outside")]);
+        assert_eq!(outcome.stdout, "x\nexecuted\nexecuted\ndeep\nx\nevil\n", "{outcome:#?}");
+        let left = sandbox.sh_outside("cd ../outside && find . | sort").stdout;
+        assert_eq!(left, ".\n./made\n./made/in\n./made/x\n./secret\n", "{outcome:#?}");
+    });
+}
+
 /// So many directories were granted before they had a name.
 #[test]
 fn no_more_is_made_at_missing_allowed_paths_than_can_be_read() {

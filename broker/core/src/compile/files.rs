@@ -3,7 +3,7 @@
 
 use super::grants::Builder;
 use super::ruleset;
-use crate::files::reserve::Reserve;
+use crate::files::reserve::{Need, Reserve};
 use crate::files::trees::Trees;
 use crate::files::view::{Added, Grants, Reads, View};
 use crate::report::failure::Failure;
@@ -43,15 +43,17 @@ pub(crate) fn compile(
     let missing = ungranted.iter().filter_map(|(path, above)| path.strip_prefix(above).ok());
     grants.exception_names.extend(missing.flatten().map(OsStr::to_owned));
     let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| above.as_path()).collect();
+    let mut cursors = ungranted.iter().map(|(path, _)| rules.cursor(path));
+    let is_partial = cursors.clone().flatten().any(|cursor| !cursor.write_settled());
+    let needs =
+        [Need::File, Need::Execution].into_iter().chain(is_partial.then_some(Need::Reading));
     let is_served = ungranted.is_empty()
         || can_wait
             && openings.is_empty()
-            && ungranted.iter().all(|(path, _)| {
-                rules
-                    .cursor(path)
-                    .is_some_and(|cursor| cursor.read_settled() && cursor.write_settled())
-            })
-            && reserve.as_mut().is_some_and(|reserve| reserve.serve_reads_in(above.into_iter()));
+            && cursors.all(|cursor| cursor.is_some_and(|cursor| cursor.read_settled()))
+            && reserve
+                .as_mut()
+                .is_some_and(|reserve| reserve.serve_reads_in(above.into_iter(), needs));
     // The same of what is made where that is allowed later.
     if !is_served || files.grow && !files.deny_read.is_empty() {
         grants.reads = grants.reads.max(Reads::Less);

@@ -9,7 +9,7 @@ use super::device_mounts::{DeviceMounts, Place};
 use super::directories::{self, Listed, is_directory_now, list, open};
 use super::kind::Kind;
 use super::{executables, fold, hard_links};
-use crate::files::reserve::Reserve;
+use crate::files::reserve::{Need, Reserve};
 use crate::files::trees::Trees;
 use crate::files::view::{Grants, Reads};
 use crate::report::failure::Failure;
@@ -99,11 +99,14 @@ impl Builder {
         Ok(())
     }
 
-    /// Lets files and directories that are still to get their place be read and written with all beneath.
+    /// Lets files and directories that are still to get their place be read and written with all beneath, as they need.
     pub(super) fn grant_reserve(&mut self, reserve: &Reserve) -> Result<(), Failure> {
-        let access = Kind::Read.access() | Kind::Write.access();
+        let all = Kind::Read.access() | Kind::Write.access();
         let place = Path::new("the reserve");
-        reserve.grant(|object, is_directory| self.add(object, is_directory, access, place))
+        reserve.grant(|object, need| {
+            let access = if need == Need::Reading { Kind::Read.access() } else { all };
+            self.add(object, need != Need::File, access, place)
+        })
     }
 
     /// What was granted, and the ruleset that says so.

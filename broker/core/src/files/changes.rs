@@ -1,7 +1,7 @@
 //! Entries that are made and removed: mkdir(2), mknod(2), symlink(2), unlink(2), rmdir(2).
 
 use super::entry::Entry;
-use super::reserve::{Need, Reserve};
+use super::reserve::Reserve;
 use super::task::{Task, refuse_write};
 use super::verdict::{Judged, LandlockReason, relied_for};
 use super::view::View;
@@ -52,12 +52,9 @@ pub(crate) fn judge_creation(
     let task = match creation {
         Creation::Directory(mode) => {
             let (directory, name) = (entry.directory(), entry.name());
-            let is_fit =
-                |reserve: &Arc<Reserve>| reserve.is_of_use() && view.settles(directory, name);
-            let reserve = view.reserve.clone().filter(is_fit).map(|reserve| {
-                let lets_execute = view.lets_execute(directory);
-                (reserve, if lets_execute { Need::Speed } else { Need::Execution })
-            });
+            let is_of_use = |reserve: &Arc<Reserve>| reserve.is_of_use();
+            let reserve = view.reserve.clone().filter(is_of_use);
+            let reserve = reserve.zip(view.need_of_directory(directory, name));
             if let Some((reserve, need)) = &reserve
                 && reserve.is_all_for(*need)
                 && !reserve.can_make(&entry, *need)

@@ -112,7 +112,8 @@ fn makes_git_link(view: &View, entry: &Entry, how: &OpenHow) -> bool {
 /// Makes a new entry, which may be made and is no link of git's.
 fn create(view: &View, entry: Entry, how: OpenHow) -> Task {
     let (directory, name) = (entry.directory(), entry.name());
-    let is_fit = || view.needs_reserve(directory) && view.settles(directory, name);
+    // Nothing lies beneath a file.
+    let is_fit = || view.needs_reserve(directory) && view.settled(directory, name).read;
     let reserve = view.reserve.clone().filter(|_| is_fit());
     Task::CreateFile(entry, how, reserve)
 }

@@ -5,7 +5,8 @@
 //! long as it lives. Some empty ones are made before the command starts, each with a rule, and one of them is
 //! moved to where the command makes one. All beneath it is Landlock's then. Some are kept for where nothing could be
 //! executed without, or read if reads are not watched: at allowed paths that were missing beside what may not be read.
-//! For these there are some files as well.
+//! For these there are some files as well, and directories that Landlock lets be read alone, for where something inside
+//! may not be written.
 //!
 //! It is done only where nobody could tell the directory from one that mkdir(2) makes, but by the event that
 //! inotify(7) tells; else, and when all are used, the directory is made in the ordinary way, or, where it could not be
@@ -19,6 +20,7 @@ use kernel::request::Confirmed;
 use kernel::self_proc::{own_link, path_of};
 use kernel::shortcuts::Shortcut;
 use kernel::threads::lock;
+use rules::paths::Access;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     self, AtFlags, FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, StatxAttributes,
@@ -57,10 +59,17 @@ pub(crate) struct Reserve {
     user: u32,
     kin: Kin,
     waiting: Mutex<Vec<Waiting>>,
-    /// Where they were put; which one it was shows whether it still is there.
-    placed: RwLock<Trees<Identity>>,
+    placed: RwLock<Placed>,
     /// Whether what could not be read is made of these alone.
     pub(super) serves_reads: bool,
+}
+
+/// Where they were put; which one it was shows whether it still is there.
+#[derive(Debug, Default)]
+struct Placed {
+    usable: Trees<Identity>,
+    /// Those that Landlock lets be read alone.
+    readable: Trees<Identity>,
 }
 
 /// One that waits: its name is its number. Closed to all but root, so that nobody puts anything in it.
@@ -79,6 +88,8 @@ pub(crate) enum Need {
     Speed,
     /// It could not be executed, or not be read.
     Execution,
+    /// It could not be read, and some of it may not be written.
+    Reading,
     /// The same of a file.
     File,
 }
@@ -95,17 +106,23 @@ struct Kin {
 
 impl Reserve {
     /// Makes the directories in `place`, an empty one that is this user's alone; the more, the more allowed
-    /// paths are `missing`, in which nothing could be executed, and files if it could not be read.
+    /// paths are `missing`, in which nothing could be executed, and files if it could not be read. In the latter of
+    /// `missing` some may not be written.
     ///
     /// # Errors
     /// Returns what mkdir(2) and open(2) return; [`Errno::OPNOTSUPP`] if what is made in `place` is not as
     /// elsewhere.
-    pub(crate) fn fill(place: OwnedFd, missing: usize, for_reads: bool) -> io::Result<Self> {
-        let (kept, files) = if for_reads { (KEPT_MAX, FILES) } else { (KEPT, 0) };
+    pub(crate) fn fill(
+        place: OwnedFd,
+        (missing, partial): (usize, usize),
+        for_reads: bool,
+    ) -> io::Result<Self> {
+        let (kept, read, files) = if for_reads { (KEPT_MAX, KEPT, FILES) } else { (KEPT, 0, 0) };
         let counts = [
             (Need::Speed, COUNT),
             (Need::Execution, missing.min(kept)),
-            (Need::File, missing.min(files)),
+            (Need::Reading, partial.min(read)),
+            (Need::File, (missing + partial).min(files)),
         ];
         let needs = counts.into_iter().flat_map(|(need, count)| iter::repeat_n(need, count));
         let make = |(number, need): (usize, Need)| {
@@ -133,10 +150,12 @@ impl Reserve {
         Ok(Self { place, path, user, kin, waiting, placed, serves_reads: false })
     }
 
-    /// Whether these can be all that is made in `directories`, where it could not be read; then nothing else is.
+    /// Whether these can be all that is made in `directories`, where it could not be read, for all of `needs`; then
+    /// nothing else is.
     pub(crate) fn serve_reads_in<'a>(
         &mut self,
         mut directories: impl Iterator<Item = &'a Path>,
+        mut needs: impl Iterator<Item = Need>,
     ) -> bool {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let is_kin = |path| {
@@ -144,7 +163,7 @@ impl Reserve {
             self.is_kin_of(&directory, &own_link(&directory))
         };
         self.serves_reads = Shortcut::Reserve.is_open()
-            && lock(&self.waiting).iter().any(|waiting| waiting.need == Need::File)
+            && needs.all(|need| lock(&self.waiting).iter().any(|waits| waits.fits(need)))
             && directories.all(|path| is_kin(path) == Ok(true));
         self.serves_reads
     }
@@ -152,11 +171,11 @@ impl Reserve {
     /// Has each that waits be granted, before the command starts.
     pub(crate) fn grant<E>(
         &self,
-        mut grant: impl FnMut(BorrowedFd<'_>, bool) -> Result<(), E>,
+        mut grant: impl FnMut(BorrowedFd<'_>, Need) -> Result<(), E>,
     ) -> Result<(), E> {
         let waiting = lock(&self.waiting);
         let mut all = waiting.iter();
-        all.try_for_each(|waiting| grant(waiting.object.as_fd(), waiting.need != Need::File))
+        all.try_for_each(|waiting| grant(waiting.object.as_fd(), waiting.need))
     }
 
     /// Removes those that still wait.
@@ -221,7 +240,7 @@ impl Reserve {
         match put() {
             Ok((opened, identity)) => {
                 let mut placed = self.placed.write().unwrap_or_else(PoisonError::into_inner);
-                placed.insert(entry.path(), identity);
+                placed.of(need).insert(entry.path(), identity);
                 Some(opened)
             }
             Err(errno) => {
@@ -282,8 +301,11 @@ impl Reserve {
     /// Notes that the broker has moved what was at `old`.
     pub(super) fn follow(&self, old: &Path, new: &Path) {
         let mut placed = self.placed.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(identity) = placed.remove(old) {
-            placed.insert(new.to_owned(), identity);
+        let Placed { usable, readable } = &mut *placed;
+        for trees in [usable, readable] {
+            if let Some(identity) = trees.remove(old) {
+                trees.insert(new.to_owned(), identity);
+            }
         }
     }
 
@@ -293,11 +315,19 @@ impl Reserve {
         path.starts_with(&self.path)
     }
 
-    /// Whether `path` is one of those that were put in place, or lies in one. The number of one that was
-    /// removed is not another's: Landlock holds it.
-    pub(super) fn covers(&self, path: &Path) -> bool {
+    /// What Landlock lets be done with `path`, if it is one of those that were put in place, or lies in one. The number of
+    /// one that was removed is not another's: Landlock holds it.
+    pub(super) fn grants(&self, path: &Path) -> Access {
         let placed = self.placed.read().unwrap_or_else(PoisonError::into_inner);
-        !placed.is_empty() && covers(&placed, path)
+        let write = covers(&placed.usable, path);
+        Access { read: write || covers(&placed.readable, path), write }
+    }
+}
+
+impl Placed {
+    /// Those that were for the same.
+    fn of(&mut self, need: Need) -> &mut Trees<Identity> {
+        if need == Need::Reading { &mut self.readable } else { &mut self.usable }
     }
 }
 
@@ -305,8 +335,8 @@ impl Waiting {
     /// Whether it is for what one is wanted for.
     fn fits(&self, need: Need) -> bool {
         match need {
-            Need::File => self.need == need,
-            _ => self.need <= need,
+            Need::Speed | Need::Execution => self.need <= need,
+            Need::Reading | Need::File => self.need == need,
         }
     }
 }

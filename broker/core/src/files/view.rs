@@ -5,7 +5,7 @@
 //! be changed, the broker changes for the command: entries of the directories on the way to a denied
 //! path, and what is made in them later.
 
-use super::reserve::Reserve;
+use super::reserve::{Need, Reserve};
 use super::trees::{Trees, covers};
 use kernel::identity::{Identity, Origin, identity};
 use kernel::long_paths::identity_of;
@@ -205,13 +205,12 @@ impl View {
 
     /// Whether Landlock lets what is named `path` be executed, whatever the rules say of reading it.
     pub fn lets_execute(&self, path: &Path) -> bool {
-        covers(&self.grants.readable, path)
+        covers(&self.grants.readable, path) || self.reserve_grants(path).read
     }
 
     /// Whether Landlock lets what is named `path` be read, if the rules do.
     pub fn is_granted_to_read(&self, path: &Path) -> bool {
-        self.rules.access(path).read
-            && (covers(&self.grants.readable, path) || self.is_placed(path))
+        self.rules.access(path).read && self.lets_execute(path)
     }
 
     /// Whether what is made in `directory` nobody can read unless it was granted before.
@@ -236,12 +235,12 @@ impl View {
 
     /// Whether Landlock lets what is named `path` be written.
     pub fn is_granted(&self, path: &Path) -> bool {
-        covers(&self.grants.writable, path) || self.is_placed(path)
+        covers(&self.grants.writable, path) || self.reserve_grants(path).write
     }
 
-    /// Whether `path` is a directory of the reserve, or lies in one.
-    fn is_placed(&self, path: &Path) -> bool {
-        self.reserve.as_ref().is_some_and(|reserve| reserve.covers(path))
+    /// What Landlock lets be done where a directory or a file of the reserve was put.
+    fn reserve_grants(&self, path: &Path) -> Access {
+        self.reserve.as_ref().map_or(Access::NONE, |reserve| reserve.grants(path))
     }
 
     /// Whether a file is what others have put in the place of one that may be read, as editors do: the
@@ -334,16 +333,27 @@ impl View {
         self.git_links.may_remove(&directory.join(name), is_gone) && self.is_writable(directory)
     }
 
-    /// Whether the command may read and write the entry and whatever is made beneath it later, so that
-    /// Landlock can judge all that.
-    pub fn settles(&self, directory: &Path, name: &OsStr) -> bool {
+    /// What the command may do with the entry and whatever is made beneath it later, so that Landlock can judge all that:
+    /// nothing if it may not read and write the entry itself.
+    pub(super) fn settled(&self, directory: &Path, name: &OsStr) -> Access {
         // What one call makes is not open to the next.
         let cursor = self.entry_cursor(directory, name);
         let cursor = cursor.filter(|_| !self.is_for_once(&directory.join(name)));
-        cursor.is_some_and(|cursor| {
-            let all = Access { read: true, write: true };
-            cursor.access().covers(all) && cursor.read_settled() && cursor.write_settled()
+        let cursor = cursor.filter(|cursor| cursor.access().covers(Access::ALL));
+        cursor.map_or(Access::NONE, |cursor| {
+            let read = cursor.read_settled();
+            Access { read, write: read && cursor.write_settled() }
         })
+    }
+
+    /// For what a directory of the reserve is wanted in the place of a new one; none if it can be no such.
+    pub(super) fn need_of_directory(&self, directory: &Path, name: &OsStr) -> Option<Need> {
+        match self.settled(directory, name) {
+            Access::ALL if self.lets_execute(directory) => Some(Need::Speed),
+            Access::ALL => Some(Need::Execution),
+            Access::READ if self.needs_reserve(directory) => Some(Need::Reading),
+            _ => None,
+        }
     }
 
     /// Whether `path` is an allowed path that was missing at launch, or by a rule for a single call.

@@ -124,13 +124,18 @@ impl Scratch {
     ///
     /// A thread does it meanwhile, where there can be one: on ext4 it is a sixth of what a launch takes.
     pub(super) fn for_reserve(files: &Files, rules: &Rules, for_reads: bool) -> Option<Waiting> {
-        let parents: Vec<_> = missing_beside_denied(files, rules).collect();
+        let places: Vec<_> = missing_beside_denied(files, rules).collect();
         // That compares all with all.
         let beside = || mount_of(Fronts::default().nearest(files.carved_root(rules)?)?);
-        let mount = parents.iter().find_map(|parent| mount_of(parent)).or_else(beside)?;
-        let missing = parents.iter().filter(|parent| mount_of(parent) == Some(mount));
+        let mount = places.iter().find_map(|(parent, _)| mount_of(parent)).or_else(beside)?;
+        let mut missing = (0, 0);
         // For no more are any made.
-        let missing = missing.take(KEPT_MAX).count();
+        for (parent, is_settled) in places {
+            let count = if is_settled { &mut missing.0 } else { &mut missing.1 };
+            if *count < KEPT_MAX && mount_of(parent) == Some(mount) {
+                *count += 1;
+            }
+        }
         let fitting = |path: PathBuf| {
             let path = std::fs::canonicalize(path).ok()?;
             let is_apart = !files.allow_write.iter().any(|root| path.starts_with(root));
@@ -198,15 +203,22 @@ pub(crate) fn remove_stale_beside(scratches: &[&Scratch]) {
 }
 
 /// Of each allowed path that is missing the directory that it lies in, as far as there is one, if something in that
-/// may not be read: what is made there later nobody could execute.
-fn missing_beside_denied<'a>(files: &'a Files, rules: &'a Rules) -> impl Iterator<Item = &'a Path> {
+/// may not be read: what is made there later nobody could execute; with whether all that is made in it may be written.
+fn missing_beside_denied<'a>(
+    files: &'a Files,
+    rules: &'a Rules,
+) -> impl Iterator<Item = (&'a Path, bool)> {
     let all = if files.deny_read.is_empty() { &[][..] } else { &files.allow_write };
     let mut fronts = Fronts::default();
     let above = all.iter().filter_map(move |root| {
         let above = fronts.nearest(root)?;
-        (above != root).then_some(above)
+        (above != root).then_some((above, root))
     });
-    above.filter(|above| rules.cursor(above).is_some_and(|cursor| !cursor.read_settled()))
+    let is_beside =
+        |(above, _): &(&Path, _)| rules.cursor(above).is_some_and(|it| !it.read_settled());
+    above.filter(is_beside).map(|(above, root)| {
+        (above, rules.cursor(root).is_some_and(|cursor| cursor.write_settled()))
+    })
 }
 
 /// Has this thread run on another processor than this one, if it may: the scheduler would have it wait for what it was
