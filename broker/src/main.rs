@@ -72,7 +72,7 @@ fn fill_standard_streams() -> Result<(), Errno> {
 /// Takes over from the launcher, does what the command line asks, and ends what is left.
 fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
     let name = arguments.first().and_then(|name| name.to_str());
-    let Some(handover) = name.and_then(|name| Handover::parse(name).ok()) else {
+    let Some(handover) = name.and_then(Handover::parse) else {
         // As the tool of a sandbox that is to be tested.
         return inside::run().ok_or_else(|| {
             Failure::Usage("landstrip-broker is started by landstrip only".to_owned())

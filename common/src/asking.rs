@@ -45,20 +45,15 @@ impl Decision {
     }
 
     /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns [`WireError::Malformed`] for anything else.
-    pub fn decode(packet: &[u8]) -> Result<Self, WireError> {
-        let [DECISION, outcome, 0, 0, a, b, c, d] = *packet else {
-            return Err(WireError::Malformed);
-        };
+    pub fn decode(packet: &[u8]) -> Option<Self> {
+        let [DECISION, outcome, 0, 0, a, b, c, d] = *packet else { return None };
         let outcome = match outcome {
             0 => Outcome::Refused,
             1 => Outcome::Permitted,
             2 => Outcome::Judged,
-            _ => return Err(WireError::Malformed),
+            _ => return None,
         };
-        Ok(Self { number: u32::from_ne_bytes([a, b, c, d]), outcome })
+        Some(Self { number: u32::from_ne_bytes([a, b, c, d]), outcome })
     }
 }
 
@@ -89,15 +84,12 @@ impl<'a> Granted<'a> {
     }
 
     /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns [`WireError::Malformed`] for anything else.
-    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
+    pub fn decode(packet: &'a [u8]) -> Option<Self> {
         match packet {
             [GRANTED, pattern @ ..] if (1..=Self::PATTERN_MAX).contains(&pattern.len()) => {
-                Ok(Self(pattern))
+                Some(Self(pattern))
             }
-            _ => Err(WireError::Malformed),
+            _ => None,
         }
     }
 }
@@ -110,15 +102,15 @@ mod tests {
     fn what_is_answered_survives_the_wire_and_nothing_else_passes() {
         for outcome in [Outcome::Refused, Outcome::Permitted, Outcome::Judged] {
             let decision = Decision { number: 7, outcome };
-            assert_eq!(Decision::decode(&decision.encode()), Ok(decision));
+            assert_eq!(Decision::decode(&decision.encode()), Some(decision));
         }
         for packet in [&[][..], &[7, 3, 0, 0, 1, 0, 0, 0], &[7, 1, 0, 0, 1, 0, 0], &[0; 8]] {
-            assert!(Decision::decode(packet).is_err(), "{packet:?}");
+            assert!(Decision::decode(packet).is_none(), "{packet:?}");
         }
         let mut buffer = [0; Granted::MAX];
         let length = Granted(b"example.com:8080").encode(&mut buffer).unwrap();
-        assert_eq!(Granted::decode(&buffer[..length]), Ok(Granted(b"example.com:8080")));
+        assert_eq!(Granted::decode(&buffer[..length]), Some(Granted(b"example.com:8080")));
         assert!(Granted(&[b'x'; Granted::MAX]).encode(&mut buffer).is_err());
-        assert!(Granted::decode(&[8]).is_err() && Granted::decode(&[8; 300]).is_err());
+        assert!(Granted::decode(&[8]).is_none() && Granted::decode(&[8; 300]).is_none());
     }
 }

@@ -11,6 +11,7 @@ pub mod asking;
 pub mod exit;
 pub mod landlock;
 pub mod memory;
+pub mod passing;
 pub mod proxy;
 pub mod told;
 pub mod trap;

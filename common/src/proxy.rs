@@ -63,18 +63,18 @@ impl<'a> Setup<'a> {
     pub const HEADER: usize = 4 + 2 * LISTS + 2;
 
     /// Decodes a packet.
-    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
-        let (header, rest) = packet.split_at_checked(Self::HEADER).ok_or(WireError::Truncated)?;
-        let (magic, counts) = header.split_first_chunk().ok_or(WireError::Truncated)?;
+    pub fn decode(packet: &'a [u8]) -> Option<Self> {
+        let (header, rest) = packet.split_at_checked(Self::HEADER)?;
+        let (magic, counts) = header.split_first_chunk()?;
         if u32::from_ne_bytes(*magic) != SETUP_MAGIC {
-            return Err(WireError::Malformed);
+            return None;
         }
         let count = |at: usize| usize::from(u16::from_ne_bytes([counts[at], counts[at + 1]]));
         let unlisted = match count(2 * LISTS) {
             0 => Unlisted::Refused,
             1 => Unlisted::Learned,
             2 => Unlisted::Asked,
-            _ => return Err(WireError::Malformed),
+            _ => return None,
         };
         let (allowed, rest) = Strings::split_off(count(0), rest)?;
         let (denied, rest) = Strings::split_off(count(2), rest)?;
@@ -82,10 +82,8 @@ impl<'a> Setup<'a> {
         let (requests, rest) = Strings::split_off(count(6), rest)?;
         let (tunnels, rest) = Strings::split_off(count(8), rest)?;
         let (direct, rest) = Strings::split_off(count(10), rest)?;
-        if !rest.is_empty() {
-            return Err(WireError::Trailing);
-        }
-        Ok(Self { unlisted, allowed, denied, private, requests, tunnels, direct })
+        let setup = Self { unlisted, allowed, denied, private, requests, tunnels, direct };
+        rest.is_empty().then_some(setup)
     }
 
     /// Encodes the message into `buffer` and returns its length. The strings come without NUL.
@@ -180,25 +178,22 @@ impl Client {
     }
 
     /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns [`WireError::Malformed`] for anything else.
-    pub fn decode(packet: &[u8]) -> Result<Self, WireError> {
-        let packet: &[u8; Self::SIZE] = packet.try_into().map_err(|_| WireError::Malformed)?;
-        let [CLIENT, kind, p, q, address @ ..] = *packet else {
-            return Err(WireError::Malformed);
+    pub fn decode(packet: &[u8]) -> Option<Self> {
+        let &[CLIENT, kind, p, q, ref address @ ..] = <&[u8; Self::SIZE]>::try_from(packet).ok()?
+        else {
+            return None;
         };
         let is_plain = packet[2..].iter().all(|byte| *byte == 0);
         match kind {
-            0 if is_plain => Ok(Self::Http),
-            1 if is_plain => Ok(Self::Socks),
-            2 if is_plain => Ok(Self::Lookups),
-            3 if is_plain => Ok(Self::LookupMessages),
+            0 if is_plain => Some(Self::Http),
+            1 if is_plain => Some(Self::Socks),
+            2 if is_plain => Some(Self::Lookups),
+            3 if is_plain => Some(Self::LookupMessages),
             4 => {
-                let address = Ipv6Addr::from(address).to_canonical();
-                Ok(Self::Direct(SocketAddr::new(address, u16::from_ne_bytes([p, q]))))
+                let address = Ipv6Addr::from(*address).to_canonical();
+                Some(Self::Direct(SocketAddr::new(address, u16::from_ne_bytes([p, q]))))
             }
-            _ => Err(WireError::Malformed),
+            _ => None,
         }
     }
 }
@@ -224,9 +219,9 @@ mod tests {
         assert_eq!(setup.requests.iter().collect::<Vec<_>>(), [&b"http://p\0"[..]]);
         assert_eq!(setup.direct.iter().collect::<Vec<_>>(), [&b"*\0"[..]]);
         for length in 0..length {
-            assert!(Setup::decode(&buffer[..length]).is_err(), "{length}");
+            assert!(Setup::decode(&buffer[..length]).is_none(), "{length}");
         }
-        assert_eq!(Setup::decode(&buffer[..=length]).unwrap_err(), WireError::Trailing);
+        assert!(Setup::decode(&buffer[..=length]).is_none());
         assert_eq!(
             Setup::encode(&mut buffer, Unlisted::Refused, [&[""], &[], &[], &[], &[], &[]]),
             Err(WireError::Malformed)
@@ -249,13 +244,13 @@ mod tests {
             place("198.18.0.1:5432"),
             place("[2001:db8::1]:65535"),
         ] {
-            assert_eq!(Client::decode(&client.encode()), Ok(client));
+            assert_eq!(Client::decode(&client.encode()), Some(client));
         }
         let mut packet = Client::Http.encode();
         packet[19] = 1;
-        assert!(Client::decode(&packet).is_err());
+        assert!(Client::decode(&packet).is_none());
         for packet in [&[][..], &[1; 8], &[1], &[1, 2], &[1, 0, 0], &[2, 0, 0, 0], &[0; 9]] {
-            assert!(Client::decode(packet).is_err(), "{packet:?}");
+            assert!(Client::decode(packet).is_none(), "{packet:?}");
         }
     }
 }

@@ -69,13 +69,10 @@ impl<'a> Told<'a> {
     }
 
     /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns [`WireError`] for anything else.
-    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
-        let (header, host) = packet.split_first_chunk().ok_or(WireError::Truncated)?;
+    pub fn decode(packet: &'a [u8]) -> Option<Self> {
+        let (header, host) = packet.split_first_chunk()?;
         let [kind, private @ (0 | 1), p, q, c, d, 0, 0, a, b, e, f] = *header else {
-            return Err(WireError::Malformed);
+            return None;
         };
         let [port, client] = [[p, q], [c, d]].map(u16::from_ne_bytes);
         let (is_private, number) = (private == 1, u32::from_ne_bytes([a, b, e, f]));
@@ -85,11 +82,11 @@ impl<'a> Told<'a> {
             4 => Self::Unknown(host),
             5 => Self::Asked { number, host, port, client },
             6 => Self::Withdrawn(number),
-            _ => return Err(WireError::Malformed),
+            _ => return None,
         };
         let has_host = (1..=Self::HOST_MAX).contains(&host.len()) || kind == 6;
         let is_whole = told.fields() == (kind, is_private, port, client, number, host);
-        if has_host && is_whole { Ok(told) } else { Err(WireError::Malformed) }
+        (has_host && is_whole).then_some(told)
     }
 }
 
@@ -110,30 +107,30 @@ mod tests {
         let mut buffer = [0; Told::MAX];
         for told in all {
             let length = told.encode(&mut buffer).unwrap();
-            assert_eq!(Told::decode(&buffer[..length]), Ok(told));
+            assert_eq!(Told::decode(&buffer[..length]), Some(told));
             for shorter in 0..length.min(13) {
-                assert!(Told::decode(&buffer[..shorter]).is_err(), "{told:?} {shorter}");
+                assert!(Told::decode(&buffer[..shorter]).is_none(), "{told:?} {shorter}");
             }
             // What is said of no such message.
             for at in [0, 1, 6, 7] {
                 let mut other = buffer;
                 other[at] = 9;
-                assert!(Told::decode(&other[..length]).is_err(), "{told:?} {at}");
+                assert!(Told::decode(&other[..length]).is_none(), "{told:?} {at}");
             }
             buffer[12..].fill(b'x');
             let is_long = matches!(told, Told::Withdrawn(_));
-            assert_eq!(Told::decode(&buffer).is_err(), is_long, "{told:?}");
-            assert!(Told::decode(&[buffer.as_slice(), b"x"].concat()).is_err(), "{told:?}");
+            assert_eq!(Told::decode(&buffer).is_none(), is_long, "{told:?}");
+            assert!(Told::decode(&[buffer.as_slice(), b"x"].concat()).is_none(), "{told:?}");
         }
         for (kind, at) in [(2, 4), (2, 8), (3, 8), (4, 2), (4, 4), (4, 8), (6, 2), (6, 4), (2, 1)] {
             let mut packet = [0; 13];
             (packet[0], packet[12], packet[at]) = (kind, b'x', 1);
-            assert!(Told::decode(&packet[..12 + usize::from(kind != 6)]).is_err(), "{kind} {at}");
+            assert!(Told::decode(&packet[..12 + usize::from(kind != 6)]).is_none(), "{kind} {at}");
         }
         let long = [b'x'; 300];
         let length = Told::Refused { host: &long, port: 1 }.encode(&mut buffer).unwrap();
         let cut = Told::Refused { host: &long[..Told::HOST_MAX], port: 1 };
-        assert_eq!(Told::decode(&buffer[..length]), Ok(cut));
+        assert_eq!(Told::decode(&buffer[..length]), Some(cut));
         assert_eq!(Told::Unknown(&long).encode(&mut buffer), Err(WireError::TooLarge));
     }
 }

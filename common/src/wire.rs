@@ -22,15 +22,11 @@ pub const OF_LAUNCHER: u32 = u32::from_ne_bytes(*b"LSD1");
 /// Bytes of one `struct sock_filter`.
 pub const INSTRUCTION_SIZE: usize = 8;
 
-/// A message that its receiver cannot accept.
+/// Why a message cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// Shorter than its header or than what the header announces.
-    Truncated,
-    /// Wrong magic number, type or text.
+    /// What it is to say cannot be said.
     Malformed,
-    /// Bytes left over.
-    Trailing,
     /// The message does not fit [`MESSAGE_MAX`] or a count its field.
     TooLarge,
 }
@@ -60,27 +56,16 @@ impl<'a> Filter<'a> {
     pub const HEADER: usize = 12;
 
     /// Decodes a packet.
-    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
-        let (magic, rest) = packet.split_first_chunk().ok_or(WireError::Truncated)?;
-        if u32::from_ne_bytes(*magic) != FILTER_MAGIC {
-            return Err(WireError::Malformed);
-        }
-        let (handover, rest) = rest.split_first_chunk().ok_or(WireError::Truncated)?;
-        let by_number = match u32::from_ne_bytes(*handover) {
-            0 => false,
-            1 => true,
-            _ => return Err(WireError::Malformed),
+    pub fn decode(packet: &'a [u8]) -> Option<Self> {
+        let (header, programs) = packet.split_at_checked(Self::HEADER)?;
+        let by_number = match (word(header, 0), word(header, 4)) {
+            (FILTER_MAGIC, handover @ (0 | 1)) => handover == 1,
+            _ => return None,
         };
-        let (count, programs) = rest.split_first_chunk().ok_or(WireError::Truncated)?;
-        let count = usize::try_from(u32::from_ne_bytes(*count)).unwrap_or(usize::MAX);
-        let (program, alone) = count
-            .checked_mul(INSTRUCTION_SIZE)
-            .and_then(|length| programs.split_at_checked(length))
-            .ok_or(WireError::Truncated)?;
-        if program.is_empty() || !alone.len().is_multiple_of(INSTRUCTION_SIZE) {
-            return Err(WireError::Truncated);
-        }
-        Ok(Self { by_number, program, alone })
+        let length = usize::try_from(word(header, 8)).ok()?.checked_mul(INSTRUCTION_SIZE)?;
+        let (program, alone) = programs.split_at_checked(length)?;
+        let is_whole = !program.is_empty() && alone.len().is_multiple_of(INSTRUCTION_SIZE);
+        is_whole.then_some(Self { by_number, program, alone })
     }
 
     /// Encodes the message into `buffer` and returns its length.
@@ -132,16 +117,13 @@ pub struct Strings<'a> {
 
 impl<'a> Strings<'a> {
     /// Takes the first `count` strings off `bytes`.
-    pub(crate) fn split_off(count: usize, bytes: &'a [u8]) -> Result<(Self, &'a [u8]), WireError> {
+    pub(crate) fn split_off(count: usize, bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let mut end = 0;
         for _ in 0..count {
-            let length = bytes[end..].iter().position(|&b| b == 0).ok_or(WireError::Truncated)?;
-            if length == 0 {
-                return Err(WireError::Malformed);
-            }
+            let length = bytes[end..].iter().position(|&b| b == 0).filter(|length| *length > 0)?;
             end += length + 1;
         }
-        Ok((Self { count, bytes: &bytes[..end] }, &bytes[end..]))
+        Some((Self { count, bytes: &bytes[..end] }, &bytes[end..]))
     }
 
     /// How many there are.
@@ -167,22 +149,16 @@ impl<'a> Plan<'a> {
     pub const HEADER: usize = 12;
 
     /// Decodes a packet.
-    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
-        let (header, rest) = packet.split_at_checked(Self::HEADER).ok_or(WireError::Truncated)?;
+    pub fn decode(packet: &'a [u8]) -> Option<Self> {
+        let (header, rest) = packet.split_at_checked(Self::HEADER)?;
         let short = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
-        let word = |at: usize| {
-            u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-        };
-        let argv_index = usize::try_from(word(4)).map_err(|_| WireError::Malformed)?;
-        if word(0) != PLAN_MAGIC || argv_index == 0 || short(8) == 0 {
-            return Err(WireError::Malformed);
+        let argv_index = usize::try_from(word(header, 4)).ok()?;
+        if word(header, 0) != PLAN_MAGIC || argv_index == 0 || short(8) == 0 {
+            return None;
         }
         let (paths, rest) = Strings::split_off(short(8), rest)?;
         let (environment, rest) = Strings::split_off(short(10), rest)?;
-        if !rest.is_empty() {
-            return Err(WireError::Trailing);
-        }
-        Ok(Self { argv_index, paths, environment })
+        rest.is_empty().then_some(Self { argv_index, paths, environment })
     }
 
     /// Encodes a plan into `buffer` and returns its length. The strings come without NUL.
@@ -208,6 +184,10 @@ impl<'a> Plan<'a> {
         }
         Ok(out.length())
     }
+}
+
+fn word(header: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
 /// Writes a message into what the caller gives.
@@ -247,15 +227,15 @@ impl<'a> Encoder<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The plan could not be received or understood.
-    Plan,
+    Plan = 1,
     /// landlock_restrict_self(2) refused.
-    Restrict,
+    Restrict = 2,
     /// seccomp(2) refused the filter.
-    Filter,
+    Filter = 3,
     /// The new environment could not be built.
-    Environment,
+    Environment = 4,
     /// execve(2) refused every candidate.
-    Execute,
+    Execute = 5,
 }
 
 /// Child to broker: how far it got. `Listening` carries the listener as its one descriptor.
@@ -288,38 +268,28 @@ impl Progress {
             Self::Listening => (0, 0),
             Self::Alone => (6, 0),
             Self::ListeningAs(number) => (7, number),
-            Self::Failed(Step::Plan, errno) => (1, errno),
-            Self::Failed(Step::Restrict, errno) => (2, errno),
-            Self::Failed(Step::Filter, errno) => (3, errno),
-            Self::Failed(Step::Environment, errno) => (4, errno),
-            Self::Failed(Step::Execute, errno) => (5, errno),
+            Self::Failed(step, errno) => (step as u8, errno),
         };
         let [a, b, c, d] = i32::to_ne_bytes(errno);
         [tag, 0, 0, 0, a, b, c, d]
     }
 
     /// Decodes a packet.
-    pub fn decode(packet: &[u8]) -> Result<Self, WireError> {
-        let &[tag, x, y, z, a, b, c, d] = packet else {
-            return Err(if packet.len() < Self::SIZE {
-                WireError::Truncated
-            } else {
-                WireError::Trailing
-            });
-        };
+    pub fn decode(packet: &[u8]) -> Option<Self> {
+        let &[tag, 0, 0, 0, a, b, c, d] = packet else { return None };
         let errno = i32::from_ne_bytes([a, b, c, d]);
-        let step = match (tag, [x, y, z]) {
-            (0, [0, 0, 0]) if errno == 0 => return Ok(Self::Listening),
-            (6, [0, 0, 0]) if errno == 0 => return Ok(Self::Alone),
-            (7, [0, 0, 0]) if errno >= 0 => return Ok(Self::ListeningAs(errno)),
-            (1, [0, 0, 0]) => Step::Plan,
-            (2, [0, 0, 0]) => Step::Restrict,
-            (3, [0, 0, 0]) => Step::Filter,
-            (4, [0, 0, 0]) => Step::Environment,
-            (5, [0, 0, 0]) => Step::Execute,
-            _ => return Err(WireError::Malformed),
+        let step = match tag {
+            0 if errno == 0 => return Some(Self::Listening),
+            6 if errno == 0 => return Some(Self::Alone),
+            7 if errno >= 0 => return Some(Self::ListeningAs(errno)),
+            1 => Step::Plan,
+            2 => Step::Restrict,
+            3 => Step::Filter,
+            4 => Step::Environment,
+            5 => Step::Execute,
+            _ => return None,
         };
-        Ok(Self::Failed(step, errno))
+        Some(Self::Failed(step, errno))
     }
 }
 
@@ -351,22 +321,13 @@ impl Handover {
         write!(out, "{}:{control}:{child}:{scope_errno}:{guardian}:{input}", Self::PREFIX)
     }
 
-    /// Parses the text form.
-    ///
-    /// # Errors
-    /// Returns [`WireError::Malformed`] for anything that [`Handover::write`] does not write.
-    pub fn parse(text: &str) -> Result<Self, WireError> {
+    /// Parses the text form; `None` for anything that [`Handover::write`] does not write.
+    pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split(':');
         if fields.next() != Some(Self::PREFIX) {
-            return Err(WireError::Malformed);
+            return None;
         }
-        let mut number = || -> Result<i32, WireError> {
-            fields
-                .next()
-                .and_then(|f| f.parse().ok())
-                .filter(|&n| n >= 0)
-                .ok_or(WireError::Malformed)
-        };
+        let mut number = || fields.next()?.parse().ok().filter(|&n: &i32| n >= 0);
         let handover = Self {
             control: number()?,
             child: number()?,
@@ -374,10 +335,8 @@ impl Handover {
             guardian: number()?,
             shares_input: Some(number()?).filter(|n| *n < 2).map(|n| n == 1),
         };
-        if fields.next().is_some() || handover.control < 3 || handover.child < 2 {
-            return Err(WireError::Malformed);
-        }
-        Ok(handover)
+        let is_whole = fields.next().is_none() && handover.control >= 3 && handover.child >= 2;
+        is_whole.then_some(handover)
     }
 }
 
@@ -415,11 +374,11 @@ mod tests {
     fn every_cut_and_every_extra_byte_is_refused() {
         let packet = encoded();
         for length in 0..packet.len() {
-            assert!(Plan::decode(&packet[..length]).is_err(), "{length}");
+            assert!(Plan::decode(&packet[..length]).is_none(), "{length}");
         }
         let mut longer = packet.clone();
         longer.push(0);
-        assert_eq!(Plan::decode(&longer).unwrap_err(), WireError::Trailing);
+        assert!(Plan::decode(&longer).is_none());
     }
 
     #[test]
@@ -448,11 +407,11 @@ mod tests {
             assert_eq!((decoded.program, decoded.alone), (&program[..], alone));
             // Without its last instructions it is another one, of the second program at most.
             for shorter in (0..whole).filter(|shorter| *shorter != length) {
-                assert!(Filter::decode(&buffer[..shorter]).is_err(), "{shorter}");
+                assert!(Filter::decode(&buffer[..shorter]).is_none(), "{shorter}");
             }
         }
         buffer[4] = 2;
-        assert!(Filter::decode(&buffer[..length]).is_err(), "no such way to hand over");
+        assert!(Filter::decode(&buffer[..length]).is_none(), "no such way to hand over");
         let large = vec![0; MESSAGE_MAX];
         for (program, alone) in
             [(&[0; 7][..], &[][..]), (&[], &[]), (&large, &[]), (&[0; 8], &[0; 7])]
@@ -461,10 +420,10 @@ mod tests {
         }
         let mut zero = vec![0; 20];
         zero[..4].copy_from_slice(&FILTER_MAGIC.to_ne_bytes());
-        assert!(Filter::decode(&zero).is_err(), "no first program");
+        assert!(Filter::decode(&zero).is_none(), "no first program");
         zero[8..12].copy_from_slice(&u32::MAX.to_ne_bytes());
-        assert!(Filter::decode(&zero).is_err());
-        assert!(Plan::decode(&buffer[..length]).is_err());
+        assert!(Filter::decode(&zero).is_none());
+        assert!(Plan::decode(&buffer[..length]).is_none());
     }
 
     #[test]
@@ -479,7 +438,7 @@ mod tests {
             Progress::Failed(Step::Environment, 12),
             Progress::Failed(Step::Execute, 2),
         ] {
-            assert_eq!(Progress::decode(&progress.encode()), Ok(progress));
+            assert_eq!(Progress::decode(&progress.encode()), Some(progress));
         }
         for packet in [
             &[][..],
@@ -490,7 +449,7 @@ mod tests {
             &[6, 0, 0, 0, 1, 0, 0, 0],
             &[1, 1, 0, 0, 0, 0, 0, 0],
         ] {
-            assert!(Progress::decode(packet).is_err(), "{packet:?}");
+            assert!(Progress::decode(packet).is_none(), "{packet:?}");
         }
     }
 
@@ -505,7 +464,7 @@ mod tests {
         };
         let mut text = String::new();
         handover.write(&mut text).unwrap();
-        assert_eq!(Handover::parse(&text), Ok(handover));
+        assert_eq!(Handover::parse(&text), Some(handover));
         for text in [
             "landstrip-broker",
             "landstrip-broker:2:42:0:0:0",
@@ -515,7 +474,7 @@ mod tests {
             "landstrip-broker:3:-4:0:0:0",
             "landstrip:3:42:0:0:0",
         ] {
-            assert_eq!(Handover::parse(text), Err(WireError::Malformed), "{text}");
+            assert_eq!(Handover::parse(text), None, "{text}");
         }
     }
 }

@@ -8,7 +8,6 @@ use crate::start::Arguments;
 use crate::sys;
 use common::memory;
 use common::wire::Handover;
-use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fs;
 use rustix::io::Errno;
@@ -39,7 +38,7 @@ pub(crate) fn execute(
         let complete =
             [directory, b"/", name, &[0]].into_iter().try_for_each(|part| path.push(part));
         complete.map_err(|_| Failure("path of landstrip-broker", Errno::NAMETOOLONG))?;
-        if let Ok(path) = CStr::from_bytes_with_nul(path.as_bytes()) {
+        if let Ok(path) = path.as_path() {
             errno = sys::execve(path, argv, envp);
         }
         if errno != Errno::NOENT {

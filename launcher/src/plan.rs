@@ -1,13 +1,10 @@
 //! The child's end of the control socket: receive filter and plan, tell the progress.
 
+use common::passing::{self, receive};
 use common::wire::{Filter, MESSAGE_MAX, Plan, Progress};
-use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::io::{self, Errno, IoSlice, IoSliceMut};
-use rustix::net::{
-    self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
-};
+use rustix::io::{self, Errno};
+use rustix::net::{self, SendFlags};
 
 /// Room for one message.
 pub(crate) type Packet = [u8; MESSAGE_MAX];
@@ -22,7 +19,7 @@ pub(crate) fn receive_filter<'a>(
 ) -> io::Result<Option<Filter<'a>>> {
     match receive(control, packet)? {
         (0, None) => Ok(None),
-        (length, None) => Filter::decode(&packet[..length]).map(Some).map_err(|_| Errno::BADMSG),
+        (length, None) => Filter::decode(&packet[..length]).map(Some).ok_or(Errno::BADMSG),
         (_, Some(_)) => Err(Errno::BADMSG),
     }
 }
@@ -35,34 +32,10 @@ pub(crate) fn receive_plan<'a>(
     match receive(control, packet)? {
         (0, None) => Ok(None),
         (length, Some(ruleset)) => {
-            let plan = Plan::decode(&packet[..length]).map_err(|_| Errno::BADMSG)?;
+            let plan = Plan::decode(&packet[..length]).ok_or(Errno::BADMSG)?;
             Ok(Some((plan, ruleset)))
         }
         (_, None) => Err(Errno::BADMSG),
-    }
-}
-
-/// One packet and the descriptor that came with it.
-fn receive(control: &OwnedFd, packet: &mut Packet) -> io::Result<(usize, Option<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let message = io::retry_on_intr(|| {
-        let mut slices = [IoSliceMut::new(packet)];
-        net::recvmsg(control, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
-    })?;
-    if message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
-        return Err(Errno::BADMSG);
-    }
-    let mut descriptors = ancillary
-        .drain()
-        .filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-            _ => None,
-        })
-        .flatten();
-    match (descriptors.next(), descriptors.next()) {
-        (descriptor, None) => Ok((message.bytes, descriptor)),
-        (_, Some(_)) => Err(Errno::BADMSG),
     }
 }
 
@@ -79,17 +52,8 @@ pub(crate) fn hand_over(
         None => tell(control, Progress::Alone),
         Some(listener) if by_number => tell(control, Progress::ListeningAs(listener.as_raw_fd())),
         Some(listener) => {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-            let mut ancillary = SendAncillaryBuffer::new(&mut space);
-            let descriptors = [listener.as_fd()];
-            if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-                return Err(Errno::MSGSIZE);
-            }
             let packet = Progress::Listening.encode();
-            io::retry_on_intr(|| {
-                net::sendmsg(control, &[IoSlice::new(&packet)], &mut ancillary, SendFlags::NOSIGNAL)
-            })?;
-            Ok(())
+            passing::send(control, &packet, &[listener.as_fd()], SendFlags::empty())
         }
     }
 }

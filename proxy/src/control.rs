@@ -64,7 +64,7 @@ impl Control {
                 Errno::NOTSOCK => ProxyError::Usage,
                 errno => ProxyError::Control(errno),
             })?;
-        let setup = Setup::decode(&packet[..length]).map_err(|_| ProxyError::Message)?;
+        let setup = Setup::decode(&packet[..length]).ok_or(ProxyError::Message)?;
         let names = names.into_iter().next().ok_or(ProxyError::Message)?;
         let resolver = Resolver::read(names.into())?;
         let (rules, upstreams) = (Rules::parse(&setup)?, Upstreams::parse(&setup)?);
@@ -220,17 +220,17 @@ enum Received {
 fn receive(socket: &UnixDatagram) -> io::Result<Received> {
     let mut packet = [0; PACKET_MAX + 1];
     let (length, mut descriptors) = receive_packet(socket, &mut packet)?;
-    if let Ok(decision) = Decision::decode(&packet[..length]) {
+    if let Some(decision) = Decision::decode(&packet[..length]) {
         return Ok(Received::Decision(decision));
     }
-    if let Ok(Granted(pattern)) = Granted::decode(&packet[..length]) {
+    if let Some(Granted(pattern)) = Granted::decode(&packet[..length]) {
         return Ok(Received::Next(Next::Grant(pattern.to_vec())));
     }
     Ok(match Client::decode(&packet[..length]) {
-        Ok(_) if descriptors.is_empty() => Received::Lost,
-        Ok(client) => Received::Next(Next::Serve((client, descriptors.remove(0), descriptors))),
-        Err(_) if length == 0 => Received::End,
-        Err(_) => Received::Other,
+        Some(_) if descriptors.is_empty() => Received::Lost,
+        Some(client) => Received::Next(Next::Serve((client, descriptors.remove(0), descriptors))),
+        None if length == 0 => Received::End,
+        None => Received::Other,
     })
 }
 
@@ -263,7 +263,7 @@ mod tests {
                 let mut packet = [0; Told::MAX];
                 let (length, _) = net::recv(&theirs, &mut packet, RecvFlags::DONTWAIT).ok()?;
                 match Told::decode(&packet[..length]) {
-                    Ok(Told::Unknown(name)) => Some(String::from_utf8_lossy(name).into_owned()),
+                    Some(Told::Unknown(name)) => Some(String::from_utf8_lossy(name).into_owned()),
                     _ => None,
                 }
             };

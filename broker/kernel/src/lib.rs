@@ -36,7 +36,6 @@ pub mod nested_landlock;
 pub mod object;
 pub mod options;
 pub mod owner;
-pub mod passing;
 pub mod pidfds;
 pub mod proc;
 pub mod processes;

@@ -162,11 +162,11 @@ pub(crate) fn wire(bytes: &[u8]) {
 }
 
 fn rewritten(bytes: &[u8], buffer: &mut [u8]) {
-    if let Ok(filter) = wire::Filter::decode(bytes) {
+    if let Some(filter) = wire::Filter::decode(bytes) {
         let length = filter.encode(buffer).unwrap();
         assert_eq!(&buffer[..length], bytes);
     }
-    if let Ok(plan) = wire::Plan::decode(bytes) {
+    if let Some(plan) = wire::Plan::decode(bytes) {
         let list = |strings: wire::Strings<'_>| {
             strings.iter().map(|s| s[..s.len() - 1].to_vec()).collect::<Vec<_>>()
         };
@@ -177,7 +177,7 @@ fn rewritten(bytes: &[u8], buffer: &mut [u8]) {
         assert_eq!(&buffer[..length], bytes);
     }
     let _ = proxy::Setup::decode(bytes);
-    if let Ok(message) = told::Told::decode(bytes) {
+    if let Some(message) = told::Told::decode(bytes) {
         let length = message.encode(buffer).unwrap();
         assert_eq!(&buffer[..length], bytes);
     }

@@ -12,8 +12,8 @@
 
 use super::ports::Port;
 use crate::sockets::dial::{Led, ready};
+use common::passing;
 use common::proxy::Client;
-use kernel::passing;
 use rules::address::canonical;
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, OwnedFd};

@@ -20,10 +20,11 @@ use crate::report::failure::Failure;
 use crate::report::permitted::{Permitted, Witness};
 use crate::report::traps::Traps;
 use common::asking::Outcome;
+use common::passing;
 use common::proxy::{Client, Unlisted};
 use common::told::Told;
 use kernel::threads::lock;
-use kernel::{inherited, passing, proc};
+use kernel::{inherited, proc};
 use rules::address::{Endpoint, canonical};
 use rules::policy::{Needs, Network};
 use rules::proxies::CallerProxies;
@@ -299,7 +300,7 @@ impl Proxy {
             match net::recv(control, &mut packet, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(Errno::PIPE),
                 Ok((length, _)) => {
-                    let told = Told::decode(&packet[..length]).map_err(|_| Errno::BADMSG)?;
+                    let told = Told::decode(&packet[..length]).ok_or(Errno::BADMSG)?;
                     match running.words.heard(told) {
                         Some(one) if self.asks => heard.push(one),
                         _ => self.hear(told, traps)?,

@@ -4,8 +4,8 @@
 //! was granted is told to each.
 
 use common::asking::{Decision, Granted, Outcome};
+use common::passing;
 use common::told::Told;
-use kernel::passing;
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno};
 use rustix::net::SendFlags;

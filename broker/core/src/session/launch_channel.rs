@@ -6,9 +6,10 @@
 //! only afterwards sends the plan, with which the child goes on and gives the listener up.
 
 use crate::report::failure::Failure;
+use common::passing;
 use common::wire::{Handover, Progress};
+use kernel::inherited;
 use kernel::target::{self, Target, TargetAddress, TargetFd};
-use kernel::{inherited, passing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::SendFlags;
@@ -140,20 +141,20 @@ impl LaunchChannel {
             return Ok(ChildMessage::Closed);
         }
         match (Progress::decode(&packet[..length]), descriptor) {
-            (Ok(Progress::Listening), Some(listener)) => Ok(ChildMessage::Listening(listener)),
-            (Ok(Progress::ListeningAs(number)), None) => {
+            (Some(Progress::Listening), Some(listener)) => Ok(ChildMessage::Listening(listener)),
+            (Some(Progress::ListeningAs(number)), None) => {
                 let (plan, ruleset) = self.withheld.take().ok_or(Errno::BADMSG)?;
                 let listener = self.take(number)?;
                 self.send(&plan, Some(ruleset.as_fd()))?;
                 Ok(ChildMessage::Listening(listener))
             }
-            (Ok(Progress::Alone), None) => {
+            (Some(Progress::Alone), None) => {
                 if let Some((plan, ruleset)) = self.withheld.take() {
                     self.send(&plan, Some(ruleset.as_fd()))?;
                 }
                 Ok(ChildMessage::Alone)
             }
-            (Ok(Progress::Failed(step, errno)), None) => {
+            (Some(Progress::Failed(step, errno)), None) => {
                 Ok(ChildMessage::Failed(step, Errno::from_raw_os_error(errno)))
             }
             _ => Err(Errno::BADMSG),

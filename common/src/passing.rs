@@ -1,12 +1,12 @@
 //! Packets with descriptors, over the sockets between landstrip's own programs (unix(7), SCM_RIGHTS).
 
+use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
 };
-use std::mem::MaybeUninit;
 
 /// Sends `packet`, and `descriptors` with it, of which there are four at the most.
 pub fn send(
@@ -60,9 +60,9 @@ mod tests {
     fn one_descriptor_goes_with_a_packet_and_no_more() {
         let (unix, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let (ours, theirs) = socketpair(unix, kind, SocketFlags::CLOEXEC, None).unwrap();
-        let null = std::fs::File::open("/dev/null").unwrap();
+        let (other, _) = socketpair(unix, kind, SocketFlags::CLOEXEC, None).unwrap();
         let mut packet = [0; 4];
-        for descriptors in [&[][..], &[null.as_fd()]] {
+        for descriptors in [&[][..], &[other.as_fd()]] {
             send(&ours, b"abc", descriptors, SendFlags::empty()).unwrap();
             let (length, received) = receive(&theirs, &mut packet).unwrap();
             assert_eq!(
@@ -72,7 +72,7 @@ mod tests {
         }
         send(&ours, b"abcde", &[], SendFlags::empty()).unwrap();
         assert_eq!(receive(&theirs, &mut packet).err(), Some(Errno::BADMSG));
-        send(&ours, b"x", &[null.as_fd(), null.as_fd()], SendFlags::empty()).unwrap();
+        send(&ours, b"x", &[other.as_fd(), other.as_fd()], SendFlags::empty()).unwrap();
         assert_eq!(receive(&theirs, &mut packet).err(), Some(Errno::BADMSG));
         drop(ours);
         assert!(matches!(receive(&theirs, &mut packet), Ok((0, None))));
