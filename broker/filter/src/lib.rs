@@ -30,7 +30,6 @@ mod tests;
 mod words;
 
 pub use arch::Arch;
-pub use program::Error;
 pub use syscall::Syscall;
 pub use variant::Variant;
 #[cfg(any(test, feature = "tests"))]
@@ -48,9 +47,9 @@ impl Program {
     /// The program for this architecture and variant.
     ///
     /// # Errors
-    /// Returns [`Error`] when the table contradicts itself or outgrows what BPF can express; the tests
+    /// Returns what is wrong when the table contradicts itself or outgrows what BPF can express; the tests
     /// rule out both, so it means a broken build.
-    pub fn compile(arch: &Arch, variant: Variant) -> Result<Self, Error> {
+    pub fn compile(arch: &Arch, variant: Variant) -> Result<Self, String> {
         program::build(table::rows(), arch, variant).map(|instructions| Self { instructions })
     }
 

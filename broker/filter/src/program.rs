@@ -17,8 +17,7 @@
 
 use crate::rule::{Case, Errno, Row, Test, Verdict};
 use crate::syscall::NEWEST;
-use crate::{Arch, Syscall, Variant};
-use std::fmt;
+use crate::{Arch, Variant};
 
 /// One `struct sock_filter` (linux/filter.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,36 +32,6 @@ pub(crate) struct Instruction {
     /// The operand.
     pub k: u32,
 }
-
-/// Why there is no program.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Error {
-    /// Two rows, or one row twice, name the call.
-    Duplicate(Syscall),
-    /// A row names a call beyond the newest that was looked at.
-    Unreviewed(Syscall),
-    /// The architecture neither has nor lacks the call.
-    Unnumbered(Syscall),
-    /// A jump came out longer than its instruction can express.
-    Jump(usize),
-    /// Longer than the kernel takes.
-    Length(usize),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("system call filter: ")?;
-        match self {
-            Self::Duplicate(call) => write!(f, "{call} is listed twice"),
-            Self::Unreviewed(call) => write!(f, "{call} is newer than the newest known call"),
-            Self::Unnumbered(call) => write!(f, "{call} has no number and is not listed as absent"),
-            Self::Jump(distance) => write!(f, "a jump over {distance} instructions is too long"),
-            Self::Length(count) => write!(f, "{count} instructions are more than BPF_MAXINSNS"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl Instruction {
     /// As the kernel, and our own messages, lay it out in memory.
@@ -105,7 +74,7 @@ pub(crate) fn build<'a>(
     table: impl IntoIterator<Item = &'a Row>,
     arch: &Arch,
     variant: Variant,
-) -> Result<Vec<Instruction>, Error> {
+) -> Result<Vec<Instruction>, String> {
     let (fates, ranges) = ranges(table, arch, variant)?;
     let mut program = Backwards { decided: vec![None; fates.len()], fates, ..Backwards::default() };
     let search = program.search(&ranges)?;
@@ -119,7 +88,7 @@ pub(crate) fn build<'a>(
     let mut program = program.code;
     program.reverse();
     if program.len() > MAX_LENGTH {
-        return Err(Error::Length(program.len()));
+        return Err(format!("{} instructions are more than BPF_MAXINSNS", program.len()));
     }
     Ok(program)
 }
@@ -144,7 +113,7 @@ fn ranges<'a>(
     table: impl IntoIterator<Item = &'a Row>,
     arch: &Arch,
     variant: Variant,
-) -> Result<(Vec<Fate>, Vec<Range>), Error> {
+) -> Result<(Vec<Fate>, Vec<Range>), String> {
     let mut fates = Vec::new();
     let mut index_of = |fate: Fate| {
         fates.iter().position(|known| *known == fate).unwrap_or_else(|| {
@@ -160,14 +129,11 @@ fn ranges<'a>(
         let (cases, otherwise) = row.resolve(variant);
         let fate = index_of(Fate { cases, otherwise });
         for &call in row.calls {
-            let number = match arch.number(call) {
-                Some(number) => number,
-                None if arch.absent.contains(&call) => continue,
-                None => return Err(Error::Unnumbered(call)),
-            };
-            let slot = named.get_mut(number as usize).ok_or(Error::Unreviewed(call))?;
+            let Some(number) = arch.number(call) else { continue };
+            let slot = named.get_mut(number as usize);
+            let slot = slot.ok_or_else(|| format!("{call} is newer than the newest known call"))?;
             if slot.replace(fate).is_some() {
-                return Err(Error::Duplicate(call));
+                return Err(format!("{call} is listed twice"));
             }
         }
     }
@@ -205,7 +171,7 @@ struct Backwards {
 
 impl Backwards {
     /// Finds the fate of the number in the accumulator, among at least one range; returns where that starts.
-    fn search(&mut self, ranges: &[Range]) -> Result<usize, Error> {
+    fn search(&mut self, ranges: &[Range]) -> Result<usize, String> {
         let [first, .., last] = ranges else { return self.decide(ranges[0].fate) };
         // A number whose neighbours fare alike is compared once instead of twice, where few others pay
         // for the comparison.
@@ -227,7 +193,7 @@ impl Backwards {
     }
 
     /// Where the fate is decided, perhaps by looking at arguments.
-    fn decide(&mut self, index: usize) -> Result<usize, Error> {
+    fn decide(&mut self, index: usize) -> Result<usize, String> {
         let Fate { cases, otherwise } = self.fates[index].clone();
         if cases.is_empty() {
             return Ok(self.verdict(otherwise));
@@ -248,7 +214,7 @@ impl Backwards {
     }
 
     /// Goes to `hit` when the test holds, else to `miss`.
-    fn check(&mut self, test: &Test, hit: usize, miss: usize) -> Result<usize, Error> {
+    fn check(&mut self, test: &Test, hit: usize, miss: usize) -> Result<usize, String> {
         match *test {
             Test::Low { arg, mask: u32::MAX, values } if are_dense(values) => {
                 return self.check_bits(arg.0, values, hit, miss);
@@ -291,7 +257,7 @@ impl Backwards {
         values: &[u32],
         hit: usize,
         miss: usize,
-    ) -> Result<usize, Error> {
+    ) -> Result<usize, String> {
         let Some(&first) = values.first() else { return Ok(miss) };
         let (word, others) =
             values.split_at(values.partition_point(|value| value - first < u32::BITS));
@@ -329,11 +295,11 @@ impl Backwards {
     }
 
     /// Compares the accumulator, going to one of two positions.
-    fn compare(&mut self, code: u16, k: u32, hit: usize, miss: usize) -> Result<usize, Error> {
+    fn compare(&mut self, code: u16, k: u32, hit: usize, miss: usize) -> Result<usize, String> {
         let (hit, miss) = (self.near(hit)?, self.near(miss)?);
         let distance = |target: usize| {
             let distance = self.code.len() - target - 1;
-            u8::try_from(distance).map_err(|_| Error::Jump(distance))
+            u8::try_from(distance).map_err(|_| too_far(distance))
         };
         let (jt, jf) = (distance(hit)?, distance(miss)?);
         self.code.push(Instruction { code, jt, jf, k });
@@ -341,20 +307,19 @@ impl Backwards {
     }
 
     /// A position from which execution reaches the target, and that a comparison can jump to.
-    fn near(&mut self, target: usize) -> Result<usize, Error> {
+    fn near(&mut self, target: usize) -> Result<usize, String> {
         if self.code.len() - target <= NEAR {
             return Ok(target);
         }
-        let distance = self.code.len() - target - 1;
-        self.push(JMP_JA, u32::try_from(distance).map_err(|_| Error::Jump(distance))?);
+        self.fall_to(target)?;
         Ok(self.position())
     }
 
     /// Makes sure that what is put in front next runs into the target.
-    fn fall_to(&mut self, target: usize) -> Result<(), Error> {
+    fn fall_to(&mut self, target: usize) -> Result<(), String> {
         let distance = self.position() - target;
         if distance > 0 {
-            self.push(JMP_JA, u32::try_from(distance).map_err(|_| Error::Jump(distance))?);
+            self.push(JMP_JA, u32::try_from(distance).map_err(|_| too_far(distance))?);
         }
         Ok(())
     }
@@ -367,6 +332,10 @@ impl Backwards {
     fn position(&self) -> usize {
         self.code.len().saturating_sub(1)
     }
+}
+
+fn too_far(distance: usize) -> String {
+    format!("a jump over {distance} instructions is too long")
 }
 
 /// How far a comparison may jump: 255, less what [`Backwards::compare`] may put in between.

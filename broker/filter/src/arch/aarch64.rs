@@ -2,23 +2,12 @@
 //! in older kernels). It leaves out what newer calls replace.
 
 use super::{AUDIT_64BIT_LE, Arch, numbers};
-use crate::Syscall::*;
 
 pub(super) const ARCH: Arch = Arch {
     name: "aarch64",
     audit: 183 | AUDIT_64BIT_LE, // EM_AARCH64
     // 32-bit callers have an audit value of their own.
     foreign: None,
-    #[rustfmt::skip]
-    absent: &[
-        open, stat, lstat, poll, access, pipe, select, dup2, pause, alarm, fork, vfork, getdents,
-        rename, mkdir, rmdir, creat, link, unlink, symlink, readlink, chmod, chown, lchown, getpgrp,
-        utime, mknod, uselib, ustat, sysfs, modify_ldt, _sysctl, arch_prctl, iopl, ioperm,
-        create_module, get_kernel_syms, query_module, getpmsg, putpmsg, afs_syscall, tuxcall,
-        security, time, set_thread_area, get_thread_area, epoll_create, epoll_ctl_old,
-        epoll_wait_old, epoll_wait, utimes, vserver, inotify_init, futimesat, signalfd, eventfd,
-        uretprobe, uprobe,
-    ],
     #[rustfmt::skip]
     numbers: numbers! {
         0: io_setup, io_destroy, io_submit, io_cancel, io_getevents, setxattr, lsetxattr, fsetxattr,

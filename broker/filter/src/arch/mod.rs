@@ -20,8 +20,6 @@ pub struct Arch {
     /// The first and last number of another ABI that comes with the same audit value.
     pub(crate) foreign: Option<(u32, u32)>,
     pub(crate) numbers: Numbers,
-    /// What it does not have of the calls of the others: all that `numbers` leaves out.
-    pub(crate) absent: &'static [Syscall],
 }
 
 impl Arch {

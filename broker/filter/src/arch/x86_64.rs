@@ -75,6 +75,5 @@ pub(super) const ARCH: Arch = Arch {
     // Those with __X32_SYSCALL_BIT: other argument layouts. Negative numbers, which have that bit too,
     // are no system call in any ABI.
     foreign: Some((0x4000_0000, 0x7fff_ffff)),
-    absent: &[],
     numbers: first_calls!(numbers),
 };

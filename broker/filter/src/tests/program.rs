@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::arch::numbers;
-use crate::program::{Error, Instruction, build};
+use crate::program::{Instruction, build};
 use crate::rule::{Arg, Case, Row, Test, Verdict, When};
 use crate::syscall::NEWEST;
 use crate::{Entry, describe, table};
@@ -18,11 +18,28 @@ fn the_table_names_every_call_once_with_a_reason() {
     }
 }
 
+/// What an architecture does not have of the calls of the others.
+fn absent(arch: &Arch) -> &'static [Syscall] {
+    match arch.name {
+        #[rustfmt::skip]
+        "aarch64" => &[
+            open, stat, lstat, poll, access, pipe, select, dup2, pause, alarm, fork, vfork, getdents,
+            rename, mkdir, rmdir, creat, link, unlink, symlink, readlink, chmod, chown, lchown, getpgrp,
+            utime, mknod, uselib, ustat, sysfs, modify_ldt, _sysctl, arch_prctl, iopl, ioperm,
+            create_module, get_kernel_syms, query_module, getpmsg, putpmsg, afs_syscall, tuxcall,
+            security, time, set_thread_area, get_thread_area, epoll_create, epoll_ctl_old,
+            epoll_wait_old, epoll_wait, utimes, vserver, inotify_init, futimesat, signalfd, eventfd,
+            uretprobe, uprobe,
+        ],
+        _ => &[],
+    }
+}
+
 #[test]
 fn every_architecture_has_or_lacks_every_call() {
     for arch in Arch::ALL {
         for &call in Syscall::ALL {
-            let is_absent = arch.absent.contains(&call);
+            let is_absent = absent(arch).contains(&call);
             assert_eq!(arch.number(call).is_none(), is_absent, "{} {call}", arch.name);
         }
     }
@@ -131,11 +148,10 @@ fn programs_longer_than_a_comparison_can_jump_are_right() {
 #[test]
 fn contradictory_and_unreviewed_rows_are_errors() {
     let table = [long_table(), long_table()].concat();
-    assert_eq!(build(&table, Arch::NATIVE, CLOSED).err(), Some(Error::Duplicate(read)));
+    assert_eq!(build(&table, Arch::NATIVE, CLOSED).err().unwrap(), "read is listed twice");
     let newer = Arch { numbers: numbers! { 1000: read; }, ..*Arch::NATIVE };
-    assert_eq!(build(&long_table(), &newer, CLOSED).err(), Some(Error::Unreviewed(read)));
-    let forgotten = Arch { numbers: numbers! { 0: read; }, absent: &[], ..*Arch::NATIVE };
-    assert_eq!(build(&long_table(), &forgotten, CLOSED).err(), Some(Error::Unnumbered(write)));
+    let error = build(&long_table(), &newer, CLOSED).err().unwrap();
+    assert_eq!(error, "read is newer than the newest known call");
 }
 
 /// The table as documentation. Run with `LANDSTRIP_WRITE_TABLE=1` to write it anew.
