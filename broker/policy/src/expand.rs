@@ -37,7 +37,7 @@ pub fn expand(
     let pattern = Pattern::new(Path::new("/"), rest);
     let mut expansion = Expansion::default();
     let mut positions = Vec::new();
-    pattern.start(|position| positions.push(position));
+    reach(&pattern, 0, &mut positions);
     if positions.contains(&pattern.length()) && prefix.symlink_metadata().is_ok() {
         expansion.matches.push(prefix.to_owned());
         return Ok(expansion);
@@ -55,15 +55,14 @@ pub fn expand(
             let path = directory.join(std::ffi::OsStr::from_bytes(&name));
             let mut next = Vec::new();
             for position in &positions {
-                let any_depth = pattern.component(*position) == Some(&Component::AnyDepth);
-                if any_depth && file_type.is_symlink() {
-                    continue;
-                }
-                pattern.advance(*position, &name, |reached| {
-                    if !next.contains(&reached) {
-                        next.push(reached);
+                match pattern.component(*position) {
+                    Some(Component::AnyDepth) if file_type.is_symlink() => {}
+                    Some(Component::AnyDepth) => reach(&pattern, *position, &mut next),
+                    Some(component) if component.matches(&name) => {
+                        reach(&pattern, position + 1, &mut next);
                     }
-                });
+                    _ => {}
+                }
             }
             if next.contains(&pattern.length()) {
                 expansion.matches.push(path);
@@ -75,6 +74,16 @@ pub fn expand(
     expansion.matches.sort();
     expansion.matches.dedup();
     Ok(expansion)
+}
+
+/// Adds `position`, and what follows a `**` there, which may stand for nothing.
+fn reach(pattern: &Pattern, position: usize, positions: &mut Vec<usize>) {
+    let any_depth = pattern.component(position) == Some(&Component::AnyDepth);
+    for reached in [position, position + 1].into_iter().take(1 + usize::from(any_depth)) {
+        if !positions.contains(&reached) {
+            positions.push(reached);
+        }
+    }
 }
 
 type Entries = Vec<(Vec<u8>, FileType)>;

@@ -194,22 +194,21 @@ impl Pattern {
             let mut pairs = self.components().zip(names);
             return self.length() <= names.len() && pairs.all(|(part, name)| part.matches(name));
         }
-        let (mut positions, mut next) = (Vec::new(), Vec::new());
-        self.start(|position| positions.push(position));
-        for name in names {
-            if positions.contains(&self.length()) {
-                return true;
-            }
-            positions.drain(..).for_each(|position| {
-                self.advance(position, name, |reached| {
-                    if !next.contains(&reached) {
-                        next.push(reached);
-                    }
-                });
-            });
-            std::mem::swap(&mut positions, &mut next);
-        }
-        positions.contains(&self.length())
+        // What stands between two `**` is best at its first place, where it leaves the most names for the rest.
+        let components: Vec<_> = self.components().collect();
+        let parts = components.split(|component| **component == Component::AnyDepth);
+        let mut rest = names;
+        parts.enumerate().all(|(index, part)| {
+            let is_at = |place: &usize| {
+                let names = &rest[*place..];
+                part.len() <= names.len()
+                    && part.iter().zip(names).all(|(own, name)| own.matches(name))
+            };
+            let furthest = if index == 0 { 0 } else { rest.len() };
+            let place = (0..=furthest).find(is_at);
+            rest = place.map_or(&[], |place| &rest[place + part.len()..]);
+            place.is_some()
+        })
     }
 
     /// Whether it stands for something beneath `root`, at a known depth.
@@ -217,30 +216,6 @@ impl Pattern {
         self.length() > root.length()
             && self.components().zip(root.components()).all(|(own, its)| own == its)
             && self.has_fixed_depth()
-    }
-
-    /// The positions at the root directory, before any name.
-    pub fn start(&self, mut reach: impl FnMut(usize)) {
-        self.reach_through_any_depth(0, &mut reach);
-    }
-
-    /// The positions after going from `position` into `name`.
-    pub fn advance(&self, position: usize, name: &[u8], mut reach: impl FnMut(usize)) {
-        match self.component(position) {
-            Some(Component::AnyDepth) => self.reach_through_any_depth(position, &mut reach),
-            Some(component) if component.matches(name) => {
-                self.reach_through_any_depth(position + 1, &mut reach);
-            }
-            _ => {}
-        }
-    }
-
-    /// `**` may stand for nothing, so that what follows it is reached too.
-    fn reach_through_any_depth(&self, position: usize, reach: &mut impl FnMut(usize)) {
-        reach(position);
-        if self.component(position) == Some(&Component::AnyDepth) {
-            reach(position + 1);
-        }
     }
 }
 
