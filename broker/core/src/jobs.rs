@@ -17,11 +17,9 @@ use crate::call::decode::{CONTINUE, RegisterVerdict};
 use crate::call::terminal::TerminalCall;
 use crate::report::traps::Traps;
 use kernel::group::{self, HeldGroup};
-use kernel::identity::Identity;
 use kernel::kill::send;
 use kernel::kill_on_exit::KillOnExit;
 use kernel::proc::may_go_on;
-use kernel::processes::Member;
 use kernel::request::{RESTART, Request, Sign};
 use kernel::rights::Rights;
 use kernel::target::{Target, TargetAddress, TargetFd};
@@ -45,8 +43,6 @@ const CONTROLLING: (u32, u32) = (5, 0);
 #[derive(Debug)]
 pub(crate) struct Judge {
     rights: Arc<Rights>,
-    /// The program of the proxy, as [`Member::find`] takes it.
-    proxy: Option<Identity>,
     traps: Arc<Traps>,
     /// The command, which leads the group that stands for the caller's.
     command: Pid,
@@ -81,12 +77,10 @@ impl Judge {
         command: Pid,
         (groups, lent): (&Arc<KillOnExit>, &Arc<Lent>),
         rights: &Arc<Rights>,
-        proxy: Option<Identity>,
         traps: &Arc<Traps>,
     ) -> Self {
         Self {
             rights: Arc::clone(rights),
-            proxy,
             traps: Arc::clone(traps),
             command,
             controlling: terminal::controlling(),
@@ -130,8 +124,7 @@ impl Judge {
             self.groups.add(leader)?;
             return request.confirm().map(drop);
         }
-        let child = Member::find(process, self.rights.own()?, self.proxy);
-        let child = child.map_err(|_| Errno::SRCH)?;
+        let child = self.rights.member(process).map_err(|_| Errno::SRCH)?;
         self.groups.add(leader)?;
         child.lives()
     }
@@ -202,9 +195,8 @@ impl Judge {
         if !self.is_controlling(target, number, terminal)? {
             return Err(Errno::NOTTY);
         }
-        let mut group = [0; 4];
-        target.read(address, &mut group)?;
-        let group = Pid::from_raw(i32::from_ne_bytes(group).max(0)).ok_or(Errno::INVAL)?;
+        let group = i32::from_ne_bytes(target.read_array(address)?);
+        let group = Pid::from_raw(group.max(0)).ok_or(Errno::INVAL)?;
         request.confirm()?;
         let foreground = terminal::foreground(terminal)?;
         // Else another job of the caller's session has it. What has ended is not in anybody's way.
@@ -329,7 +321,7 @@ impl Judge {
     /// # Errors
     /// Returns [`Errno::PERM`] if it is not.
     fn must_be_inside(&self, group: Pid) -> io::Result<()> {
-        let find = |id: i32| Member::find(id, self.rights.own()?, self.proxy).map(drop);
+        let find = |id: i32| self.rights.member(id).map(drop);
         match find(group.as_raw_pid()) {
             Err(Errno::SRCH) => {
                 let members = group::members(group.as_raw_pid())?;

@@ -14,7 +14,6 @@ use crate::call::decode::{CONTINUE, RegisterVerdict};
 use crate::call::signal::{Addressee, OwnerCall, SignalCall};
 use crate::report::traps::Traps;
 use kernel::group;
-use kernel::identity::Identity;
 use kernel::owner;
 use kernel::proc;
 use kernel::processes::Member;
@@ -36,8 +35,6 @@ const PASSES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Judge {
     pub(crate) rights: Arc<Rights>,
-    /// The program of the proxy, as [`Member::find`] takes it.
-    pub(crate) proxy: Option<Identity>,
     pub(crate) traps: Arc<Traps>,
     /// Landlock scopes signals.
     pub(crate) is_scoped: bool,
@@ -70,7 +67,7 @@ impl Judge {
 
     /// Refuses to trace a process outside, as Landlock does, so that it can be told.
     pub(crate) fn judge_tracing(&self, id: i32) -> RegisterVerdict {
-        match self.find(id) {
+        match self.rights.member(id) {
             Err(Errno::PERM) => {
                 self.traps.sink().note_refused(Syscall::ptrace.name());
                 Err(Errno::PERM)
@@ -141,7 +138,7 @@ impl Judge {
         let target = request.target();
         let signal = match call.info.is_null() {
             true => {
-                let user = target.status()?.credentials()?.users().ok_or(Errno::IO)?[0];
+                let user = target.status()?.credentials()?.users[0];
                 Signal::of(call.number, own, user.as_raw())
             }
             false => Signal::copy(target, call.info, call.number),
@@ -149,7 +146,7 @@ impl Judge {
         request.confirm()?;
         // Whom they may signal, the kernel knows by these.
         self.rights.with_credentials_of(target, || match call.to {
-            Addressee::Process(id) => self.find(id)?.signal(&signal),
+            Addressee::Process(id) => self.rights.member(id)?.signal(&signal),
             Addressee::Several(whom) => self.send_to_several(own, whom, &signal),
             Addressee::Handle(number, 0) => self.send_by_handle(target, number, &signal),
             Addressee::Handle(..) => Err(Errno::INVAL),
@@ -157,21 +154,17 @@ impl Judge {
             Addressee::ThreadOf(process, _) if process <= 0 => Err(Errno::INVAL),
             // The kernel looks both up, and what is left of this process has the first.
             Addressee::Thread(id) if target.has_thread(id) => signal.send_to_thread(own, id),
-            Addressee::Thread(id) => self.find(id)?.signal_thread(&signal),
-            Addressee::ThreadOf(process, id) => match self.find(id)? {
+            Addressee::Thread(id) => self.rights.member(id)?.signal_thread(&signal),
+            Addressee::ThreadOf(process, id) => match self.rights.member(id)? {
                 member if member.process() == process => member.signal_thread(&signal),
                 _ => Err(Errno::SRCH),
             },
         })
     }
 
-    fn find(&self, id: i32) -> io::Result<Member> {
-        Member::find(id, self.rights.own()?, self.proxy)
-    }
-
     fn send_by_handle(&self, target: Target, number: TargetFd, signal: &Signal) -> io::Result<()> {
         let process = target.handled_process(number)?;
-        let member = self.find(process)?;
+        let member = self.rights.member(process)?;
         // It stood for this process before and after: so that is the one with this number.
         if target.handled_process(number)? != process {
             return Err(Errno::SRCH);
@@ -197,8 +190,10 @@ impl Judge {
                 Some(group) => group::of(*id) == Some(group),
                 None => *id != own,
             });
-            let mut found: Vec<(i32, io::Result<Member>)> =
-                ids.filter(|id| !seen.contains(id)).map(|id| (id, self.find(id))).collect();
+            let mut found: Vec<(i32, io::Result<Member>)> = ids
+                .filter(|id| !seen.contains(id))
+                .map(|id| (id, self.rights.member(id)))
+                .collect();
             // Before the others: where handled signals interrupt calls (before Linux 5.19), the end of a child would let it
             // go on, and end otherwise.
             found.sort_by_key(|(id, _)| *id != own);

@@ -2,7 +2,7 @@
 //!
 //! A file can be renamed; what it was bound as, the kernel keeps.
 
-use super::diag::{self, ANSWER, ANY_STATE, HEADER, NO_COOKIE};
+use super::diag::{self, ANSWER, ANY_STATE, HEADER, NLM_F_DUMP, NLM_F_REQUEST, NO_COOKIE};
 use super::identity::Identity;
 use rustix::fs;
 use rustix::io::{self, Errno};
@@ -32,7 +32,7 @@ const ATTRIBUTE: usize = 4;
 /// # Errors
 /// Returns [`Errno::OPNOTSUPP`] if the kernel does not tell ([`is_told`]), or what it says.
 pub fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
-    let socket = diag::ask_all(&question(0))?;
+    let socket = diag::ask(&question(0), NLM_F_REQUEST | NLM_F_DUMP)?;
     let mut bound = Vec::new();
     let mut buffer = vec![0; 32 * 1024];
     loop {
@@ -57,7 +57,7 @@ pub fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
 /// Whether the kernel tells it at all: it may be built without (CONFIG_UNIX_DIAG), or not find the module.
 pub fn is_told() -> bool {
     let answer = || {
-        let socket = diag::ask(&question(0))?;
+        let socket = diag::ask(&question(0), NLM_F_REQUEST)?;
         let mut buffer = [0; 64];
         let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
         // struct nlmsgerr { error i32, .. }: no socket has the number 0, and who knows sockets says so by EINVAL.
@@ -81,7 +81,7 @@ pub struct BoundFile {
 /// Returns [`Errno::NOENT`] if there is no such socket here, or it is bound to none, and what the kernel says.
 pub fn file_of(socket: u64) -> io::Result<BoundFile> {
     let number = u32::try_from(socket).map_err(|_| Errno::NOENT)?;
-    let socket = diag::ask(&question(number))?;
+    let socket = diag::ask(&question(number), NLM_F_REQUEST)?;
     let mut buffer = [0; 1024];
     let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
     let message =

@@ -3,59 +3,66 @@
 use rustix::fs::{Gid, Uid};
 use rustix::thread::CapabilitySet;
 
-/// User, groups and capabilities, as the kernel prints them; and how many filters there are. One that
+/// User, groups and capabilities; and how many filters there are. One that
 /// has more than the command started with is in a sandbox of its own, the rules of which the broker
 /// does not know; who is in one of Landlock's, `nested_landlock` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    lines: Vec<(&'static str, String)>,
-    filters: u64,
+    /// Real, effective and saved one, and that of the file system, which follows the effective one.
+    pub users: [Uid; 4],
+    pub groups: [Gid; 4],
+    /// The supplementary ones.
+    pub more_groups: Vec<Gid>,
+    permitted: CapabilitySet,
+    pub effective: CapabilitySet,
+    no_new_privs: bool,
+    filters: u32,
 }
 
-const USERS: &str = "Uid:";
-const GROUPS: &str = "Gid:";
-const PERMITTED: &str = "CapPrm:";
-
 impl Credentials {
-    /// By the lines of a status, name and value each.
-    pub fn new(lines: Vec<(&'static str, String)>, filters: u64) -> Self {
-        Self { lines, filters }
+    /// By the lines of a status; none if one is missing.
+    pub(super) fn read<'a>(line: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+        let ids = |name| -> Option<Vec<u32>> {
+            line(name)?.split_ascii_whitespace().map(|id| id.parse().ok()).collect()
+        };
+        let four = |name| <[u32; 4]>::try_from(ids(name)?).ok();
+        let set =
+            |name| u64::from_str_radix(line(name)?, 16).ok().map(CapabilitySet::from_bits_retain);
+        Some(Self {
+            users: four("Uid:")?.map(Uid::from_raw),
+            groups: four("Gid:")?.map(Gid::from_raw),
+            more_groups: ids("Groups:")?.into_iter().map(Gid::from_raw).collect(),
+            permitted: set("CapPrm:")?,
+            effective: set("CapEff:")?,
+            no_new_privs: line("NoNewPrivs:")? == "1",
+            filters: line("Seccomp_filters:")?.parse().ok()?,
+        })
     }
 
     /// The same with the filter that the command has, and the broker does not; and without what the
-    /// broker alone has permitted (see `sight`).
-    pub fn of_command(mut self) -> Self {
-        for (name, value) in &mut self.lines {
-            if *name == PERMITTED
-                && let Ok(set) = u64::from_str_radix(value, 16)
-            {
-                *value = format!("{:016x}", set & !CapabilitySet::SYS_PTRACE.bits());
-            }
-        }
-        Self { filters: self.filters + 1, ..self }
+    /// broker alone has permitted (see `ptrace_capability`).
+    pub fn of_command(self) -> Self {
+        let permitted = self.permitted - CapabilitySet::SYS_PTRACE;
+        Self { permitted, filters: self.filters + 1, ..self }
     }
 
     /// Whether what a thread with these does is decided as it is for `other`. Which user it really is,
     /// and what it may put in effect, decides on nothing that it does.
     pub fn act_as(&self, other: &Self) -> bool {
-        let acting = |of: &Self| {
-            let lines = of.lines.iter().filter(|(name, _)| ![USERS, PERMITTED].contains(name));
-            let users = of.numbers(USERS)?.map(str::to_owned).collect::<Vec<_>>();
-            let [_, effective, _, file_system] = <[String; 4]>::try_from(users).ok()?;
-            Some((lines.cloned().collect::<Vec<_>>(), effective, file_system))
-        };
-        self.filters == other.filters && acting(self).is_some() && acting(self) == acting(other)
+        let ([real, _, saved, _], [_, effective, _, of_files]) = (other.users, self.users);
+        let users = [real, effective, saved, of_files];
+        Self { users, permitted: other.permitted, ..self.clone() } == *other
     }
 
     /// Whether real, effective and saved user are one, and so the groups.
     pub fn is_one_user(&self) -> bool {
-        let are_one = |ids: Option<[u32; 3]>| ids.is_some_and(|[a, b, c]| a == b && b == c);
-        are_one(self.ids(USERS)) && are_one(self.ids(GROUPS))
+        let ([a, b, c, _], [d, e, f, _]) = (self.users, self.groups);
+        a == b && b == c && d == e && e == f
     }
 
     /// Whether users and groups are those of `other`.
     pub fn has_ids_of(&self, other: &Self) -> bool {
-        self.ids(USERS) == other.ids(USERS) && self.ids(GROUPS) == other.ids(GROUPS)
+        self.users[..3] == other.users[..3] && self.groups[..3] == other.groups[..3]
     }
 
     /// Whether there are at least as many filters as with `other`.
@@ -65,48 +72,14 @@ impl Credentials {
 
     /// Whether these are the same user, groups and capabilities, whatever filters there are.
     pub fn has_rights_of(&self, other: &Self) -> bool {
-        self.lines == other.lines
+        Self { filters: other.filters, ..self.clone() } == *other
     }
 
     /// Whether the kernel lets who has these say that it is this user, of this group (SCM_CREDENTIALS in unix(7)).
     pub fn may_claim(&self, user: u32, group: u32) -> bool {
-        let may_set = |capability| {
-            self.effective_capabilities().is_some_and(|effective| effective.contains(capability))
-        };
-        let is_one = |name, id| self.ids(name).is_some_and(|ids| ids.contains(&id));
-        (is_one(USERS, user) || may_set(CapabilitySet::SETUID))
-            && (is_one(GROUPS, group) || may_set(CapabilitySet::SETGID))
-    }
-
-    /// Real, effective and saved user.
-    pub fn users(&self) -> Option<[Uid; 3]> {
-        self.ids(USERS).map(|ids| ids.map(Uid::from_raw))
-    }
-
-    /// Real, effective and saved group.
-    pub fn groups(&self) -> Option<[Gid; 3]> {
-        self.ids(GROUPS).map(|ids| ids.map(Gid::from_raw))
-    }
-
-    /// The supplementary groups.
-    pub fn more_groups(&self) -> Option<Vec<Gid>> {
-        self.numbers("Groups:")?.map(|id| id.parse().ok().map(Gid::from_raw)).collect()
-    }
-
-    /// The capabilities in effect.
-    pub fn effective_capabilities(&self) -> Option<CapabilitySet> {
-        let set = u64::from_str_radix(self.numbers("CapEff:")?.next()?, 16).ok();
-        set.map(CapabilitySet::from_bits_retain)
-    }
-
-    /// Of the four in a line, the last is that of the file system, which follows the effective one.
-    fn ids(&self, name: &str) -> Option<[u32; 3]> {
-        let ids: Option<Vec<u32>> = self.numbers(name)?.map(|id| id.parse().ok()).collect();
-        ids?.first_chunk().copied()
-    }
-
-    fn numbers(&self, name: &str) -> Option<impl Iterator<Item = &str>> {
-        let (_, value) = self.lines.iter().find(|(line, _)| *line == name)?;
-        Some(value.split_ascii_whitespace())
+        let is_user = self.users[..3].iter().any(|own| own.as_raw() == user);
+        let is_group = self.groups[..3].iter().any(|own| own.as_raw() == group);
+        (is_user || self.effective.contains(CapabilitySet::SETUID))
+            && (is_group || self.effective.contains(CapabilitySet::SETGID))
     }
 }

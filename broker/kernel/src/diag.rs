@@ -16,20 +16,13 @@ pub(super) const HEADER: usize = 16;
 pub(super) const ANY_STATE: u32 = u32::MAX;
 pub(super) const NO_COOKIE: u32 = u32::MAX;
 /// linux/netlink.h
-const NLM_F_REQUEST: u16 = 1;
-const NLM_F_DUMP: u16 = 0x300;
+pub(super) const NLM_F_REQUEST: u16 = 1;
+pub(super) const NLM_F_DUMP: u16 = 0x300;
 
-/// Asks for one socket; the answer can be received.
-pub(super) fn ask(question: &[u8]) -> io::Result<OwnedFd> {
+/// Asks for one socket, or for all that fit; what is answered can be received.
+pub(super) fn ask(question: &[u8], flags: u16) -> io::Result<OwnedFd> {
     let socket = open()?;
-    send(&socket, question, NLM_F_REQUEST)?;
-    Ok(socket)
-}
-
-/// Asks for all that fit.
-pub(super) fn ask_all(question: &[u8]) -> io::Result<OwnedFd> {
-    let socket = open()?;
-    send(&socket, question, NLM_F_REQUEST | NLM_F_DUMP)?;
+    send(&socket, question, flags)?;
     Ok(socket)
 }
 

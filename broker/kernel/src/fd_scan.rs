@@ -32,7 +32,7 @@ pub fn search<T>(look: impl FnMut() -> Option<T>) -> Option<T> {
 /// Shows `look` the sockets that the sandbox's processes have, each as process, descriptor and inode
 /// number, until it breaks off. Returns whether it has seen all: there can be too many.
 pub fn each_socket(mut look: impl FnMut(Pid, TargetFd, u64) -> ControlFlow<()>) -> bool {
-    let (processes, mut all) = descendants();
+    let (processes, mut all) = proc::descendants(&[], PROCESSES_MAX);
     let mut seen = 0;
     for process in processes {
         let directory = format!("/proc/{}/fd", process.as_raw_nonzero());
@@ -66,7 +66,10 @@ pub fn each_socket(mut look: impl FnMut(Pid, TargetFd, u64) -> ControlFlow<()>) 
 /// Whether `thread`'s process, or another one of the sandbox, has the master of pseudoterminal `number`.
 pub fn has_terminal(thread: Pid, number: u32) -> bool {
     has_master(thread, number)
-        || descendants().0.into_iter().any(|process| has_master(process, number))
+        || proc::descendants(&[], PROCESSES_MAX)
+            .0
+            .into_iter()
+            .any(|process| has_master(process, number))
 }
 
 /// Masters of the instance of devpts(5) that /dev/pts is have this name.
@@ -90,17 +93,4 @@ fn has_master(process: Pid, number: u32) -> bool {
 fn socket_behind(link: &Path) -> Option<u64> {
     let name = ptrace_capability::of(|| fs::readlinkat(fs::CWD, link, Vec::new())).ok()?;
     name.to_str().ok()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-}
-
-/// The broker's descendants, and whether these are all: everything in the sandbox, since orphans
-/// become its children.
-fn descendants() -> (Vec<Pid>, bool) {
-    let mut found = proc::children_of_run();
-    let mut next = 0;
-    while next < found.len() && found.len() < PROCESSES_MAX {
-        found.extend(proc::children(found[next].as_raw_pid()));
-        next += 1;
-    }
-    let all = next == found.len();
-    (found, all)
 }

@@ -43,44 +43,27 @@ const fn files(access: u64) -> RulesetAttributes {
     RulesetAttributes { handled_access_fs: access, handled_access_net: 0, scoped: 0 }
 }
 
+const fn part(
+    feature: Features,
+    name: &'static str,
+    since: &'static str,
+    attributes: RulesetAttributes,
+) -> Part {
+    Part { feature, name, since, attributes }
+}
+
 /// In the order in which they came.
+#[rustfmt::skip]
 pub const PARTS: [Part; 6] = [
-    Part {
-        feature: Features::FILES,
-        name: "rules for files",
-        since: "5.13",
-        attributes: files((1 << 13) - 1),
-    },
-    Part {
-        feature: Features::MOVES,
-        name: "moves between directories",
-        since: "5.19",
-        attributes: files(1 << 13),
-    },
-    Part {
-        feature: Features::TRUNCATION,
-        name: "truncation",
-        since: "6.2",
-        attributes: files(1 << 14),
-    },
-    Part {
-        feature: Features::TCP,
-        name: "rules for TCP",
-        since: "6.7",
-        attributes: RulesetAttributes { handled_access_net: 3, ..files(0) },
-    },
-    Part {
-        feature: Features::DEVICES,
-        name: "control of devices",
-        since: "6.10",
-        attributes: files(1 << 15),
-    },
-    Part {
-        feature: Features::SCOPES,
-        name: "scopes for signals and abstract sockets",
-        since: "6.12",
-        attributes: RulesetAttributes { scoped: 3, ..files(0) },
-    },
+    part(Features::FILES, "rules for files", "5.13", files((1 << 13) - 1)),
+    part(Features::MOVES, "moves between directories", "5.19", files(1 << 13)),
+    part(Features::TRUNCATION, "truncation", "6.2", files(1 << 14)),
+    part(Features::TCP, "rules for TCP", "6.7", RulesetAttributes { handled_access_net: 3, ..files(0) }),
+    part(Features::DEVICES, "control of devices", "6.10", files(1 << 15)),
+    part(
+        Features::SCOPES, "scopes for signals and abstract sockets", "6.12",
+        RulesetAttributes { scoped: 3, ..files(0) },
+    ),
 ];
 
 /// Why nothing can run.

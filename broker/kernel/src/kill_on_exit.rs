@@ -14,12 +14,13 @@
 #![allow(unsafe_code)] // for fcntl(2) with an owner and a signal
 
 use super::errno;
+use super::limits::own_descriptors;
 use super::threads::lock;
 use nix::libc::{self, c_int};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::{self, Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
-use rustix::process::{self, Pid, Resource};
+use rustix::process::{self, Pid};
 use std::sync::Mutex;
 
 /// F_SETSIG (include/uapi/asm-generic/fcntl.h), which libc lacks.
@@ -73,8 +74,7 @@ impl KillOnExit {
             groups.armed.retain(Armed::is_needed);
             let count = groups.armed.len();
             // The broker needs descriptors for more than this: half of them are for groups, four each, or two.
-            let limit = descriptors() / if is_twice() { 8 } else { 4 };
-            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let limit = own_descriptors() / if is_twice() { 8 } else { 4 };
             if count >= limit {
                 return Err(Errno::AGAIN);
             }
@@ -85,13 +85,8 @@ impl KillOnExit {
     }
 }
 
-/// How many descriptors this process may have.
-fn descriptors() -> u64 {
-    process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
-}
-
 fn is_twice() -> bool {
-    descriptors() >= 4 * u64::from(FIRST.unsigned_abs())
+    own_descriptors() >= 4 * FIRST.unsigned_abs() as usize
 }
 
 impl Armed {
@@ -143,7 +138,7 @@ impl Pipe {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use rustix::process::{Rlimit, setrlimit};
+    use rustix::process::{Resource, Rlimit, setrlimit};
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Child, Command};
 

@@ -5,15 +5,17 @@
 
 #![allow(unsafe_code)]
 
-use super::features;
 use super::repetition::{IsSame, Repetitions};
 use super::target::{TargetAddress, TargetFd};
+use super::{errno, features};
+use nix::libc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::{self, Errno};
-use rustix::ioctl::{self, IntegerSetter, Ioctl, IoctlOutput, Opcode, Setter, Updater, opcode};
+use rustix::ioctl::{Opcode, opcode};
 use rustix::process::Pid;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 
@@ -102,30 +104,6 @@ impl Notification {
     }
 }
 
-/// ADD_DESCRIPTOR, whose result is the number of the new descriptor.
-struct AddDescriptor(RawDescriptor);
-
-// SAFETY: ADD_DESCRIPTOR reads one structure of this type, to which the pointer leads.
-unsafe impl Ioctl for AddDescriptor {
-    type Output = RawFd;
-    const IS_MUTATING: bool = false;
-
-    fn opcode(&self) -> Opcode {
-        ADD_DESCRIPTOR
-    }
-
-    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
-        std::ptr::from_mut(&mut self.0).cast()
-    }
-
-    unsafe fn output_from_ptr(
-        out: IoctlOutput,
-        _: *mut std::ffi::c_void,
-    ) -> io::Result<Self::Output> {
-        Ok(out)
-    }
-}
-
 /// Which number a descriptor gets in the target.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Number {
@@ -177,20 +155,16 @@ impl Listener {
     /// Has the target woken on the broker's own CPU, where the kernel can (Linux 6.6): that is several times faster, but
     /// threads of the target that run side by side would come to share that CPU.
     fn wake(&self, flags: usize) {
-        // SAFETY: SET_FLAGS takes an integer.
-        let request = unsafe { IntegerSetter::<SET_FLAGS>::new_usize(flags) };
-        // SAFETY: the request matches the operation. Its failure only costs time.
-        let _ = unsafe { ioctl::ioctl(&self.0, request) };
+        // SAFETY: SET_FLAGS takes an integer. Its failure only costs time.
+        let _ = unsafe { self.ioctl(SET_FLAGS, ptr::without_provenance_mut::<u8>(flags)) };
     }
 
     /// The next notification, or `None` if its target died first.
     pub fn receive(&self) -> io::Result<Option<Notification>> {
         let mut raw = RawNotification::default();
         // SAFETY: RECEIVE reads and writes one zeroed structure of this type.
-        let request = unsafe { Updater::<RECEIVE, RawNotification>::new(&mut raw) };
-        // SAFETY: the request matches the operation.
-        match unsafe { ioctl::ioctl(&self.0, request) } {
-            Ok(()) => {}
+        match unsafe { self.ioctl(RECEIVE, &raw mut raw) } {
+            Ok(_) => {}
             Err(Errno::NOENT | Errno::INTR) => return Ok(None),
             Err(errno) => return Err(errno),
         }
@@ -208,11 +182,9 @@ impl Listener {
 
     /// Whether the target still waits. Only then did what was read under its thread id before belong
     /// to it: the id of a dead thread can be another's.
-    pub(super) fn is_waiting(&self, id: u64) -> bool {
+    pub(super) fn is_waiting(&self, mut id: u64) -> bool {
         // SAFETY: ID_VALID reads one u64.
-        let request = unsafe { Setter::<ID_VALID, u64>::new(id) };
-        // SAFETY: the request matches the operation.
-        unsafe { ioctl::ioctl(&self.0, request) }.is_ok()
+        unsafe { self.ioctl(ID_VALID, &raw mut id) }.is_ok()
     }
 
     /// Whether no task has the filter any more.
@@ -254,17 +226,22 @@ impl Listener {
         };
         let number_flags = if close_on_exec { OFlags::CLOEXEC.bits() } else { 0 };
         let source = descriptor.as_raw_fd().cast_unsigned();
-        let descriptor = RawDescriptor { id, flags, source, number, number_flags };
-        let request = AddDescriptor(descriptor);
-        // SAFETY: the request matches the operation.
-        unsafe { ioctl::ioctl(&self.0, request) }.map(TargetFd::new)
+        let mut descriptor = RawDescriptor { id, flags, source, number, number_flags };
+        // SAFETY: ADD_DESCRIPTOR reads one structure of this type; its result is the number there.
+        unsafe { self.ioctl(ADD_DESCRIPTOR, &raw mut descriptor) }.map(TargetFd::new)
     }
 
     fn send(&self, mut answer: RawAnswer) -> bool {
-        // SAFETY: SEND reads one structure of this type.
-        let request = unsafe { Updater::<SEND, RawAnswer>::new(&mut answer) };
-        // SAFETY: the request matches the operation. ENOENT says that the target died meanwhile.
-        unsafe { ioctl::ioctl(&self.0, request) }.is_ok()
+        // SAFETY: SEND reads one structure of this type. ENOENT says that the target died meanwhile.
+        unsafe { self.ioctl(SEND, &raw mut answer) }.is_ok()
+    }
+
+    /// # Safety
+    /// `argument` is what the operation takes.
+    unsafe fn ioctl<T>(&self, operation: Opcode, argument: *mut T) -> io::Result<i32> {
+        // SAFETY: by the caller's contract.
+        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), operation as _, argument) };
+        errno::result(result).map(|()| result)
     }
 }
 

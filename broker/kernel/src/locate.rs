@@ -1,6 +1,7 @@
 //! Where a path leads: realpath(3), except that what is missing is not an error and every symbolic link on the way
 //! is remembered. It reads the file system and changes nothing.
 
+use super::long_paths::PATH_MAX;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
@@ -8,9 +9,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// The kernel follows as many links in one path (path_resolution(7)).
-const MAX_LINKS: usize = 40;
-/// `PATH_MAX`, with the NUL.
-pub const MAX_LENGTH: usize = 4096;
+pub const LINKS_MAX: usize = 40;
 
 /// Where an absolute path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl fmt::Display for LocateError {
                 let path = path.display();
                 write!(f, "too many levels of symbolic links at {path}: remove or repair that link")
             }
-            Self::TooLong => write!(f, "the path is longer than {} bytes", MAX_LENGTH - 1),
+            Self::TooLong => write!(f, "the path is longer than {} bytes", PATH_MAX - 1),
             Self::Unreadable { path, source } => {
                 write!(f, "cannot read {}: {source}", path.display())
             }
@@ -87,7 +86,7 @@ pub fn locate(absolute: &Path) -> Result<Located, LocateError> {
 
 /// As [`locate`], for what `path` names in `directory`: a canonical path, which is not followed again.
 pub fn locate_in(directory: &Path, path: &Path) -> Result<Located, LocateError> {
-    if path.as_os_str().len() >= MAX_LENGTH {
+    if path.as_os_str().len() >= PATH_MAX {
         return Err(LocateError::TooLong);
     }
     let mut located = Located::at(directory);
@@ -142,13 +141,13 @@ impl Located {
                 Step::Into(name) => name,
             };
             self.path.push(name);
-            if self.path.as_os_str().len() >= MAX_LENGTH {
+            if self.path.as_os_str().len() >= PATH_MAX {
                 return Err(LocateError::TooLong);
             }
             let Found::Link(target) = look(&self.path)? else { continue };
             self.of_process |= is_process_link(&self.path);
             self.links.push(Link { path: self.path.clone(), last: rest.is_empty() });
-            if self.links.len() > MAX_LINKS {
+            if self.links.len() > LINKS_MAX {
                 return Err(LocateError::LinkLoop(self.path.clone()));
             }
             self.path.pop();

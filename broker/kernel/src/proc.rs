@@ -8,6 +8,7 @@ use rustix::fs::{self, Dir, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::param::linux_execfn;
 use rustix::process::{self, Pid};
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -57,11 +58,7 @@ impl Status {
     /// # Errors
     /// Returns [`Errno::IO`] if the kernel does not tell.
     pub fn credentials(&self) -> io::Result<Credentials> {
-        let deciding = ["Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:", "NoNewPrivs:"];
-        let lines = deciding.map(|name| self.field(name).map(|value| (name, value.to_owned())));
-        let lines: Option<Vec<_>> = lines.into_iter().collect();
-        let filters = self.number("Seccomp_filters:", 10);
-        lines.zip(filters).map(|(lines, filters)| Credentials::new(lines, filters)).ok_or(Errno::IO)
+        Credentials::read(|name| self.field(name)).ok_or(Errno::IO)
     }
 
     /// The permission bits left out of what the thread creates (umask(2)).
@@ -221,6 +218,22 @@ pub fn children_of_run() -> Vec<Pid> {
     let mut found = own_children();
     found.retain(|child| is_of_run(*child));
     found
+}
+
+/// What descends from this process, but for its own `helpers`: `most` or some more, and whether these are all.
+pub fn descendants(helpers: &[Option<Pid>], most: usize) -> (Vec<Pid>, bool) {
+    let mut found = children_of_run();
+    found.retain(|child| !helpers.contains(&Some(*child)));
+    // Who loses its parent meanwhile becomes a child of this one's.
+    let mut known: HashSet<_> = found.iter().copied().collect();
+    let mut next = 0;
+    while next < found.len() && found.len() < most {
+        let inner = children(found[next].as_raw_pid()).into_iter();
+        found.extend(inner.filter(|child| known.insert(*child)));
+        next += 1;
+    }
+    let are_all = next == found.len();
+    (found, are_all)
 }
 
 /// Whether `process` was started by this one since that is landstrip, or by what it started: where Landlock scopes signals,

@@ -65,9 +65,7 @@ impl ProcessChange {
                 (parameters, PARAMETERS_SIZE)
             }
             Self::Attributes(attributes, _) => {
-                let mut size = [0; 4];
-                target.read(attributes, &mut size)?;
-                let size = match u32::from_ne_bytes(size) {
+                let size = match u32::from_ne_bytes(target.read_array(attributes)?) {
                     0 => ATTRIBUTES_SIZE,
                     size => size,
                 };
@@ -103,7 +101,11 @@ impl Member {
     ///
     /// # Errors
     /// Returns [`Errno::SRCH`] if there is none, [`Errno::PERM`] for one outside.
-    pub fn find(id: i32, command: &Credentials, proxy: Option<Identity>) -> io::Result<Self> {
+    pub(super) fn find(
+        id: i32,
+        command: &Credentials,
+        proxy: Option<Identity>,
+    ) -> io::Result<Self> {
         // rustix takes no negative numbers.
         let id = Some(id).filter(|id| *id > 0).and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         let (handle, is_of_thread) = match pidfds::open(id) {

@@ -11,9 +11,11 @@
 //! which pass them on to all threads, are not used. Sources: nptl(7), credentials(7), kill(2), ptrace(2).
 
 use super::credentials::Credentials;
+use super::identity::Identity;
 use super::label;
 use super::nested_landlock::{NestedLandlock, NestedLandlocks};
 use super::proc::Status;
+use super::processes::Member;
 use super::request::Request;
 use super::target::{Target, TargetFd};
 use super::threads::{CALL_STACK, lock};
@@ -28,6 +30,8 @@ use std::sync::{Mutex, OnceLock};
 /// is how the command starts, and again once somebody made such a call.
 #[derive(Debug, Default)]
 pub struct Rights {
+    /// The program of the proxy, which descends from the broker as the sandbox does.
+    proxy: Option<Identity>,
     /// The broker's own, with the filter that the command has; read when first needed.
     own: OnceLock<Credentials>,
     known: Mutex<Known>,
@@ -46,6 +50,19 @@ enum Known {
 }
 
 impl Rights {
+    /// Of a sandbox with this program as its proxy.
+    pub fn beside(proxy: Option<Identity>) -> Self {
+        Self { proxy, ..Self::default() }
+    }
+
+    /// The process or thread of the sandbox with this id.
+    ///
+    /// # Errors
+    /// As [`Member::find`].
+    pub fn member(&self, id: i32) -> io::Result<Member> {
+        Member::find(id, self.own()?, self.proxy)
+    }
+
     /// Notes that somebody asks the kernel for other credentials.
     pub fn diverge(&self) {
         *lock(&self.known) = Known::Diverged;
@@ -207,12 +224,11 @@ pub fn with<R: Send>(
 }
 
 fn take_on(credentials: &Credentials) -> io::Result<()> {
-    thread::set_thread_groups(&credentials.more_groups().ok_or(Errno::ACCESS)?)?;
-    let [real, effective, saved] = credentials.groups().ok_or(Errno::ACCESS)?;
+    thread::set_thread_groups(&credentials.more_groups)?;
+    let [real, effective, saved, _] = credentials.groups;
     thread::set_thread_res_gid(real, effective, saved)?;
-    let [_, effective, _] = credentials.users().ok_or(Errno::ACCESS)?;
+    let [_, effective, ..] = credentials.users;
     thread::set_thread_res_uid(None, effective, None)?;
-    let effective = credentials.effective_capabilities().ok_or(Errno::ACCESS)?;
     let own = thread::capabilities(None)?;
-    thread::set_capabilities(None, CapabilitySets { effective, ..own })
+    thread::set_capabilities(None, CapabilitySets { effective: credentials.effective, ..own })
 }

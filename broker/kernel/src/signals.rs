@@ -45,11 +45,8 @@ impl Signal {
     /// Returns [`Errno::PERM`] for what only the kernel may say to others, what reading memory returns,
     /// and [`Errno::INVAL`] if there is no such signal.
     pub fn copy(target: Target, address: TargetAddress, number: i32) -> io::Result<Self> {
-        let mut info = [0; SIZE];
-        target.read(address, &mut info)?;
-        let mut code = [0; 4];
-        code.copy_from_slice(&info[CODE..][..4]);
-        let code = i32::from_ne_bytes(code);
+        let info: [u8; SIZE] = target.read_array(address)?;
+        let code = info[CODE..].first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
         // As rt_sigqueueinfo(2).
         if code >= 0 || code == libc::SI_TKILL {
             return Err(Errno::PERM);

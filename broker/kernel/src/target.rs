@@ -119,6 +119,25 @@ impl Target {
         self.gather(&[(address, length)], buffer)
     }
 
+    /// Copies `N` bytes at `address`.
+    ///
+    /// # Errors
+    /// As [`Target::read`].
+    pub fn read_array<const N: usize>(&self, address: TargetAddress) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.read(address, &mut bytes).map(|()| bytes)
+    }
+
+    /// Copies `N` words at `address`, as structures of the 64-bit architectures have them.
+    ///
+    /// # Errors
+    /// As [`Target::read`].
+    pub fn read_words<const N: usize>(&self, address: TargetAddress) -> io::Result<[u64; N]> {
+        let mut words = [[0; 8]; N];
+        self.read(address, words.as_flattened_mut())?;
+        Ok(words.map(u64::from_ne_bytes))
+    }
+
     /// Copies `parts` one after the other, each by its address and length, into `buffer`, which has
     /// their length. There are at most 1024 (UIO_MAXIOV).
     pub fn gather(&self, parts: &[(TargetAddress, usize)], buffer: &mut [u8]) -> io::Result<()> {

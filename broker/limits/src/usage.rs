@@ -4,7 +4,6 @@
 
 use kernel::proc::{self, Status};
 use rustix::process::{self, Pid};
-use std::collections::HashSet;
 use std::time::Duration;
 
 /// How many ticks a second the kernel tells times in, on every architecture that there is a filter for
@@ -18,17 +17,7 @@ pub(crate) struct Members(Vec<Pid>);
 impl Members {
     /// What descends from this process, the broker, but for its own helpers.
     pub(crate) fn besides(helpers: &[Option<Pid>]) -> Self {
-        let mut found = proc::children_of_run();
-        found.retain(|child| !helpers.contains(&Some(*child)));
-        // Who loses its parent meanwhile becomes a child of the broker's.
-        let mut known: HashSet<_> = found.iter().copied().collect();
-        let mut next = 0;
-        while let Some(process) = found.get(next) {
-            let children = proc::children(process.as_raw_pid()).into_iter();
-            found.extend(children.filter(|child| known.insert(*child)));
-            next += 1;
-        }
-        Self(found)
+        Self(proc::descendants(helpers, usize::MAX).0)
     }
 
     /// How many processes and threads they are.

@@ -1,7 +1,8 @@
 //! Where the paths of a policy lead, remembered from one to the next: see [`kernel::locate`].
 
 use super::listing::Listing;
-use kernel::locate::{self, Found, LocateError, Located, MAX_LENGTH};
+use kernel::locate::{self, Found, LocateError, Located};
+use kernel::long_paths::PATH_MAX;
 use rules::quick::QuickMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -32,7 +33,7 @@ const FEW: usize = 6;
 impl Memory {
     /// As [`locate::locate`].
     pub(crate) fn locate(&mut self, absolute: &Path) -> Result<Located, LocateError> {
-        if absolute.as_os_str().len() >= MAX_LENGTH {
+        if absolute.as_os_str().len() >= PATH_MAX {
             return Err(LocateError::TooLong);
         }
         let (located, is_whole) = self.follow(absolute);

@@ -45,24 +45,20 @@ impl Endpoint {
     /// Returns [`Errno::INVAL`] for a length that the kernel refuses too.
     pub fn parse(bytes: &[u8]) -> Result<Self, Errno> {
         let (&[a, b], rest) = bytes.split_first_chunk().ok_or(Errno::INVAL)?;
-        let port = || rest.first_chunk().map(|&port| u16::from_be_bytes(port));
         match u16::from_ne_bytes([a, b]) {
             AF_UNSPEC => Ok(Self::Unspecified),
-            AF_INET if bytes.len() >= 16 => {
-                let (Some(port), Some(&[a, b, c, d])) = (port(), rest.get(2..6)) else {
-                    return Err(Errno::INVAL);
-                };
+            AF_INET => {
+                let &[p, q, a, b, c, d, ..] = rest.first_chunk::<14>().ok_or(Errno::INVAL)?;
+                let port = u16::from_be_bytes([p, q]);
                 Ok(Self::Internet((Ipv4Addr::new(a, b, c, d), port).into()))
             }
             // SIN6_LEN_RFC2133: the scope may be missing.
-            AF_INET6 if bytes.len() >= 24 => {
-                let address = rest.get(6..22).and_then(|part| <[u8; 16]>::try_from(part).ok());
-                let (Some(port), Some(address)) = (port(), address) else {
-                    return Err(Errno::INVAL);
-                };
-                Ok(Self::Internet((Ipv6Addr::from(address), port).into()))
+            AF_INET6 => {
+                let &[p, q, _, _, _, _, ref address @ ..] =
+                    rest.first_chunk::<22>().ok_or(Errno::INVAL)?;
+                let port = u16::from_be_bytes([p, q]);
+                Ok(Self::Internet((Ipv6Addr::from(*address), port).into()))
             }
-            AF_INET | AF_INET6 => Err(Errno::INVAL),
             AF_UNIX if bytes.len() > UNIX_ADDRESS_MAX => Err(Errno::INVAL),
             AF_UNIX => Ok(match rest {
                 [] => Self::UnixUnnamed,

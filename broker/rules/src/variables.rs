@@ -24,11 +24,9 @@ impl Variables {
     /// allowed as it is only the same name does.
     pub fn pass(&self, name: &OsStr) -> bool {
         let name = name.as_bytes();
-        let is_name =
-            |listed: &Component| matches!(listed, Component::Literal(exact) if **exact == *name);
         let listed = |list: &[Component]| list.iter().any(|listed| listed.matches(name));
         if self.is_allowed_by_name(name) {
-            return !self.deny.iter().any(is_name) && !self.deny_any_case.iter().any(is_name);
+            return !names(&self.deny, name) && !names(&self.deny_any_case, name);
         }
         let upper = name.to_ascii_uppercase();
         let is_denied =
@@ -43,9 +41,7 @@ impl Variables {
     }
 
     fn is_allowed_by_name(&self, name: &[u8]) -> bool {
-        let is_name =
-            |listed: &Component| matches!(listed, Component::Literal(exact) if **exact == *name);
-        self.allow.as_deref().is_some_and(|list| list.iter().any(is_name))
+        self.allow.as_deref().is_some_and(|list| names(list, name))
     }
 
     /// Whether the command gets whatever the caller has.
@@ -96,4 +92,9 @@ fn is_secret(parameter: &[u8]) -> bool {
     let mut name = parameter[..end].to_ascii_lowercase();
     name.retain(|byte| !b"_-".contains(byte));
     parameter.len() > end + 1 && NAMES.split(' ').any(|secret| name.ends_with(secret.as_bytes()))
+}
+
+/// Whether one of `list` is that name itself.
+fn names(list: &[Component], name: &[u8]) -> bool {
+    list.iter().any(|listed| matches!(listed, Component::Literal(exact) if **exact == *name))
 }

@@ -25,11 +25,11 @@ use crate::sockets::calls::SocketVerdict;
 use crate::sockets::judge::Admission;
 use crate::sockets::sendmsg_gate::SendmsgGate;
 use common::trap::FileOperation;
-use kernel::identity::{Identity, identity};
+use kernel::identity::identity;
 use kernel::inherited::Inherited;
 use kernel::kill;
 use kernel::kill_on_exit::KillOnExit;
-use kernel::processes::{Member, ProcessChange};
+use kernel::processes::ProcessChange;
 use kernel::request::{Request, Wait};
 use kernel::rights::Rights;
 use kernel::terminal::Lent;
@@ -99,8 +99,6 @@ pub(crate) struct Answerer {
     pub(super) judges: Judges,
     pub(super) rights: Arc<Rights>,
     umask: Arc<Umask>,
-    /// The program of the proxy, which descends from the broker as the sandbox does.
-    proxy: Option<Identity>,
     signals: signals::Judge,
     jobs: jobs::Judge,
     pub(super) traps: Arc<Traps>,
@@ -116,16 +114,15 @@ impl Answerer {
         umask: Umask,
         traps: &Arc<Traps>,
     ) -> Self {
-        let (rights, umask) = (Arc::new(Rights::default()), Arc::new(umask));
         let admission = judges.proxy.clone().map(|proxy| proxy as Arc<dyn Admission>);
         let proxy = judges.proxy.as_ref().and_then(|proxy| fs::stat(proxy.program()).ok());
-        let proxy = proxy.as_ref().map(identity);
+        let rights = Arc::new(Rights::beside(proxy.as_ref().map(identity)));
+        let umask = Arc::new(umask);
         let meets_others = judges.addresses.meets_others() || judges.asking.is_some();
         let files = files::judge::Judge {
             view: Arc::clone(&judges.view),
             shared: judges.shared.clone(),
             rights: Arc::clone(&rights),
-            proxy,
             umask: Arc::clone(&umask),
             traps: Arc::clone(traps),
             inherited: Arc::new(Inherited::look(meets_others)),
@@ -147,10 +144,9 @@ impl Answerer {
             permitted: None,
         };
         Self {
-            jobs: jobs::Judge::new(command, held, &rights, proxy, traps),
+            jobs: jobs::Judge::new(command, held, &rights, traps),
             signals: signals::Judge {
                 rights: Arc::clone(&rights),
-                proxy,
                 traps: Arc::clone(traps),
                 is_scoped: judges.is_scoped,
             },
@@ -159,7 +155,6 @@ impl Answerer {
             judges: judges.clone(),
             rights,
             umask,
-            proxy,
             traps: Arc::clone(traps),
             handing_over: AtomicUsize::new(0),
         }
@@ -286,12 +281,11 @@ impl Answerer {
     ) -> io::Result<i32> {
         let target = request.target();
         let prepared = change.prepare(target)?;
-        let member =
-            Member::find(process, self.rights.own()?, self.proxy).inspect_err(|errno| {
-                if *errno == Errno::PERM {
-                    self.traps.log("refused: limits or scheduling of a process outside");
-                }
-            })?;
+        let member = self.rights.member(process).inspect_err(|errno| {
+            if *errno == Errno::PERM {
+                self.traps.log("refused: limits or scheduling of a process outside");
+            }
+        })?;
         self.rights.must_be_of(target, &member.status()?)?;
         let by = request.confirm()?;
         self.rights.with_credentials_of(target, || member.change(by, &prepared))

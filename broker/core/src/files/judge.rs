@@ -20,11 +20,9 @@ use crate::report::denials::Denial;
 use crate::report::permitted::Permitted;
 use crate::report::traps::Traps;
 use common::trap::FileOperation;
-use kernel::identity::Identity;
 use kernel::inherited::Inherited;
 use kernel::limits;
 use kernel::object::Object;
-use kernel::processes::Member;
 use kernel::request::Request;
 use kernel::rights::Rights;
 use kernel::shortcuts::Shortcut;
@@ -47,8 +45,6 @@ pub(crate) struct Judge {
     /// Shared memory of the command's own, if it has a place.
     pub(crate) shared: Option<Arc<Shared>>,
     pub(crate) rights: Arc<Rights>,
-    /// The program of the proxy, as [`Member::find`] takes it.
-    pub(crate) proxy: Option<Identity>,
     pub(crate) umask: Arc<Umask>,
     pub(crate) traps: Arc<Traps>,
     /// The descriptors that the command was started with, and whether it can get others from outside.
@@ -143,7 +139,7 @@ impl Judge {
 
     /// Whether a process is of the sandbox.
     fn is_inside(&self, process: i32) -> bool {
-        self.rights.own().is_ok_and(|own| Member::find(process, own, self.proxy).is_ok())
+        self.rights.member(process).is_ok()
     }
 
     /// Whether what a call names in /dev/shm has to be looked for before anything else: what is left to

@@ -99,18 +99,18 @@ fn copy(target: Target, change: RawChange) -> io::Result<Change> {
             Change::Times(Timestamps { last_access: now, last_modification: now })
         }
         RawChange::Timespec(address) => {
-            let [a, b, c, d] = words(target, address)?;
+            let [a, b, c, d] = target.read_words(address)?;
             times([a, c], [b, d])
         }
         RawChange::Timeval(address) => {
-            let [a, b, c, d] = words(target, address)?;
+            let [a, b, c, d] = target.read_words(address)?;
             if !(0..1_000_000).contains(&b) || !(0..1_000_000).contains(&d) {
                 return Err(Errno::INVAL);
             }
             times([a, c], [b * 1000, d * 1000])
         }
         RawChange::Utimbuf(address) => {
-            let [access, modification] = words(target, address)?;
+            let [access, modification] = target.read_words(address)?;
             times([access, modification], [0, 0])
         }
         RawChange::SetXattr(name, value, size, flags) => {
@@ -135,20 +135,11 @@ fn xattr_name(target: Target, address: TargetAddress) -> io::Result<Vec<u8>> {
     if name.is_empty() { Err(Errno::RANGE) } else { Ok(name) }
 }
 
-/// `N` consecutive 64-bit words, as time structures are on 64-bit architectures.
-fn words<const N: usize>(target: Target, address: TargetAddress) -> io::Result<[i64; N]> {
-    let mut bytes = vec![0; N * 8];
-    target.read(address, &mut bytes)?;
-    let mut words = [0; N];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = bytes.try_into().map(i64::from_ne_bytes).map_err(|_| Errno::FAULT)?;
-    }
-    Ok(words)
-}
-
-fn times(seconds: [i64; 2], nanoseconds: [i64; 2]) -> Change {
-    let [access, modification] =
-        [0, 1].map(|i| Timespec { tv_sec: seconds[i], tv_nsec: nanoseconds[i] });
+fn times(seconds: [u64; 2], nanoseconds: [u64; 2]) -> Change {
+    let [access, modification] = [0, 1].map(|i| Timespec {
+        tv_sec: seconds[i].cast_signed(),
+        tv_nsec: nanoseconds[i].cast_signed(),
+    });
     Change::Times(Timestamps { last_access: access, last_modification: modification })
 }
 

@@ -11,6 +11,7 @@ use super::reserve::{Need, Reserve};
 use super::walk::Lost;
 use crate::call::decode::PathArg;
 use crate::call::how::OpenHow;
+use kernel::locate::LINKS_MAX;
 use kernel::object::Object;
 use kernel::request::Confirmed;
 use kernel::target::Target;
@@ -20,9 +21,6 @@ use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 use std::path::Path;
-
-/// Most symbolic links in a path (path_resolution(7)).
-const LINKS_MAX: usize = 40;
 
 /// What an open leads to.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 //! the magic links, such as `/proc/self/cwd`, mean the target's own there. So the paths that lead
 //! there are followed here. Each component is held before it is looked at.
 
+use kernel::locate::LINKS_MAX;
 use kernel::object::Object;
 use kernel::proc;
 use kernel::target::Target;
@@ -14,8 +15,6 @@ use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Most symbolic links that are followed.
-const LINKS_MAX: usize = 40;
 /// The root directory of every proc(5) (fs/proc/root.c).
 const PROC_ROOT_INODE: u64 = 1;
 

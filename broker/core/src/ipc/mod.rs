@@ -114,27 +114,23 @@ impl Objects {
     fn actor(&self, request: &Request<'_>, rights: &Rights) -> io::Result<Arc<Actor>> {
         let target = request.target();
         if !rights.has_credentials(target)? {
-            return actor(&target.status()?.credentials()?).map(Arc::new);
+            return Ok(Arc::new(actor(&target.status()?.credentials()?)));
         }
         if let Some(own) = self.own.get() {
             return Ok(Arc::clone(own));
         }
-        let own = Arc::new(actor(rights.own()?)?);
+        let own = Arc::new(actor(rights.own()?));
         Ok(Arc::clone(self.own.get_or_init(|| own)))
     }
 }
 
 /// By the effective user and group, the other groups, and the capabilities in effect.
-fn actor(credentials: &Credentials) -> io::Result<Actor> {
-    let parts = || {
-        let [_, user, _] = credentials.users()?;
-        let [_, group, _] = credentials.groups()?;
-        let more = credentials.more_groups()?;
-        let groups = std::iter::once(group).chain(more).map(|group| group.as_raw()).collect();
-        let capabilities = credentials.effective_capabilities()?.bits();
-        Some(Actor { user: user.as_raw(), groups, capabilities })
-    };
-    parts().ok_or(Errno::IO)
+fn actor(credentials: &Credentials) -> Actor {
+    let Credentials {
+        users: [_, user, ..], groups: [_, group, ..], more_groups, effective, ..
+    } = credentials;
+    let groups = std::iter::once(group).chain(more_groups).map(|group| group.as_raw()).collect();
+    Actor { user: user.as_raw(), groups, capabilities: effective.bits() }
 }
 
 /// What a call gets, `instead` of being made again after a handler of a signal has run.

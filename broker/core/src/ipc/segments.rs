@@ -303,7 +303,7 @@ mod tests {
     use std::sync::mpsc;
 
     fn make(segments: &Segments) -> i32 {
-        let actor = actor(&rights::of_this_thread().unwrap()).unwrap();
+        let actor = actor(&rights::of_this_thread().unwrap());
         let make = |_| {
             let (id, attachment) = ipc::make_segment(4096, 0o600)?;
             Ok((id, Segment::new(id, attachment, 4096, 1)))

@@ -10,7 +10,7 @@ use super::judge::{Judge, Reach};
 use super::kinds::make;
 use super::messages;
 use super::sendmsg_gate::NoNamedReceivers;
-use super::socket::Socket;
+use super::socket::{Socket, local_address};
 use super::udp;
 use crate::call::decode::{AddressUse, CONTINUE, Messages, RegisterVerdict, SocketCall};
 use crate::files::view::Decider;
@@ -208,7 +208,7 @@ fn free_port(judge: &Judge) -> io::Result<u16> {
         let (family, flags) = (AddressFamily::INET6, SocketFlags::CLOEXEC);
         let scout = net::socket_with(family, SocketType::STREAM, flags, None)?;
         net::bind(&scout, &ANY_PORT)?;
-        port = udp::port_of(scout.as_fd())?;
+        port = local_address(&scout)?.port();
         if judge.must_be_alone(SocketAddr::new(ANY_PORT.ip(), port)).is_ok() {
             break;
         }
@@ -353,16 +353,15 @@ fn share_address(
     number: TargetFd,
     (value, length): (TargetAddress, u32),
 ) -> io::Result<()> {
-    let mut bytes = [0; 4];
     if length < 4 {
         return Err(Errno::INVAL);
     }
-    request.target().read(value, &mut bytes)?;
+    let is_on = i32::from_ne_bytes(request.target().read_array(value)?) != 0;
     let socket = judge.own.held.duplicate(request.target(), number);
     request.confirm()?;
     match udp::one_of(judge, &socket) {
         Some(_) => Ok(()),
-        None => sockopt::set_socket_reuseaddr(socket?, i32::from_ne_bytes(bytes) != 0),
+        None => sockopt::set_socket_reuseaddr(socket?, is_on),
     }
 }
 

@@ -48,9 +48,8 @@ impl OutgoingMessage {
     /// # Errors
     /// Returns what sendmsg(2) returns for it, and as [`Target::read`].
     pub(crate) fn read(target: Target, address: TargetAddress) -> io::Result<Self> {
-        let mut header = [0; 48];
-        target.read(address, &mut header)?;
-        let [name, name_length, parts, count, control, control_length] = words(&header);
+        let [name, name_length, parts, count, control, control_length] =
+            target.read_words(address)?;
         // An int, and padding. A longer address counts as one of the longest.
         let name_length = match (name, name_length & 0xffff_ffff) {
             (0, _) => 0,
@@ -65,11 +64,12 @@ impl OutgoingMessage {
         if control_length > CONTROL_MAX {
             return Err(Errno::NOBUFS);
         }
-        let mut list = vec![0; count * 16];
-        target.read(TargetAddress::new(parts), &mut list)?;
+        let mut list = vec![[[0; 8]; 2]; count];
+        let bytes = list.as_flattened_mut().as_flattened_mut();
+        target.read(TargetAddress::new(parts), bytes)?;
         let mut room = LENGTH_MAX;
-        let parts = list.as_chunks::<16>().0.iter().map(|part| {
-            let [at, length] = words(part);
+        let parts = list.into_iter().map(|part| {
+            let [at, length] = part.map(u64::from_ne_bytes);
             // A ssize_t.
             let length = usize::try_from(length).ok().filter(|length| length >> 63 == 0);
             let length = length.ok_or(Errno::INVAL)?.min(room);
@@ -121,12 +121,6 @@ impl OutgoingMessage {
         target.gather(&taken, &mut bytes)?;
         Ok(bytes)
     }
-}
-
-/// `N` words of a structure in memory.
-fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
-    let mut words = bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes);
-    std::array::from_fn(|_| words.next().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(crate) enum NameUse {
 }
 
 /// Ancillary data as the broker sends it, and the descriptors in it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AncillaryBytes {
     bytes: Vec<u8>,
     _descriptors: Vec<OwnedFd>,
@@ -89,12 +89,6 @@ impl Outlet {
     /// Whether it is one of UDP.
     pub(crate) fn is_udp(&self) -> bool {
         self.is_internet() && self.kind == SocketType::DGRAM
-    }
-
-    /// Nothing travels along with what goes to the command's own: parts of that name an interface, or another
-    /// receiver (IP_RETOPTS).
-    pub(crate) fn no_control() -> AncillaryBytes {
-        AncillaryBytes { bytes: Vec::new(), _descriptors: Vec::new() }
     }
 
     /// Whom it is connected to.
@@ -172,8 +166,7 @@ impl Outlet {
                 }
                 sender.process = process;
             } else if let Some(own) = credentials {
-                let ([user, ..], [group, ..]) = own.users().zip(own.groups()).ok_or(Errno::IO)?;
-                let (user, group) = (user.as_raw(), group.as_raw());
+                let (user, group) = (own.users[0].as_raw(), own.groups[0].as_raw());
                 sender = Some(Sender { process, user, group });
             }
             let ours: Vec<_> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();

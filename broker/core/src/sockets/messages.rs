@@ -152,7 +152,8 @@ impl Sending<'_> {
             Receiver::Own { address, outlet, .. } => (outlet, Some(address)),
         };
         let control = match socket.is_udp() && !self.judge.rules.allow_network {
-            true => Outlet::no_control(),
+            // Parts of it name an interface, or another receiver (IP_RETOPTS).
+            true => AncillaryBytes::default(),
             false => {
                 socket.control(target, message, (&self.judge.rules, self.credentials.as_ref()))?
             }

@@ -18,7 +18,7 @@
 use super::address_leases::{AddressLeases, Lease};
 use super::held_sockets::{HeldSockets, Holder, inode};
 use super::inert_udp::mute;
-use super::socket::Socket;
+use super::socket::{Socket, local_address};
 use kernel::limits;
 use kernel::socket_filter::hear_only;
 use kernel::target::{Target, TargetFd};
@@ -346,8 +346,4 @@ impl Datagram {
             let _ = hear_only(self.socket.as_fd(), &self.heard);
         }
     }
-}
-
-fn local_address(socket: impl AsFd) -> io::Result<SocketAddr> {
-    SocketAddr::try_from(net::getsockname(socket)?)
 }

@@ -241,7 +241,7 @@ impl Socket {
     /// # Errors
     /// Returns what getsockname(2) returns; [`Errno::AFNOSUPPORT`] if it is not of the internet.
     pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
-        SocketAddr::try_from(net::getsockname(&self.descriptor)?)
+        local_address(&self.descriptor)
     }
 
     /// Where it is reached: one that is bound to the unspecified address for one family alone, which the target
@@ -432,4 +432,9 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
+
+/// The address of the internet that `socket` is bound to; its port is 0 if to none.
+pub(super) fn local_address(socket: impl AsFd) -> io::Result<SocketAddr> {
+    SocketAddr::try_from(net::getsockname(socket)?)
 }

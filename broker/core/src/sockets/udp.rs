@@ -17,7 +17,7 @@ use super::address_leases::take_when_free;
 use super::inert_udp::mute;
 use super::judge::Judge;
 use super::kinds::{kind_of, make_open};
-use super::socket::Socket;
+use super::socket::{Socket, local_address};
 use crate::report::denials::Denial;
 use common::trap::NetworkOperation;
 use kernel::address::Address;
@@ -133,7 +133,7 @@ pub(super) fn bind(
         let why = "no rule knows an address for UDP";
         return Err(refuse(judge, NetworkOperation::Bind, endpoint, why));
     }
-    if port_of(socket)? != 0 {
+    if local_address(socket)?.port() != 0 {
         // As bind(2) of what is bound.
         return Err(Errno::INVAL);
     }
@@ -172,11 +172,6 @@ pub(super) fn live(
     io::fcntl_dupfd_cloexec(live, 0)
 }
 
-/// The port that it is bound to; 0 if to none.
-pub(super) fn port_of(socket: BorrowedFd<'_>) -> io::Result<u16> {
-    Ok(SocketAddr::try_from(net::getsockname(socket)?)?.port())
-}
-
 /// Binds `socket` if it can send, else one in its place that can, to `address`, which may have to be narrowed.
 fn replace(
     judge: &Judge,
@@ -188,7 +183,7 @@ fn replace(
     let by = request.confirm()?;
     let target = request.target();
     let new = || Socket::in_place_of_mute(target, number, socket);
-    let live = match can_hear(socket) && port_of(socket)? == 0 {
+    let live = match can_hear(socket) && local_address(socket)?.port() == 0 {
         true => Socket::open(socket)?,
         false => new()?,
     };
