@@ -996,11 +996,20 @@ fn package_managers_fill_their_caches_from_an_empty_home() {
 fn reads_are_left_to_landlock_whatever_caches_there_are() {
     for_each_user(|user| {
         let sandbox = host(user);
+        let extending =
+            |key: &str, path: &str| format!("extends: [agent]\nfilesystem:\n  {key}: [{path}]\n");
+        sandbox.file("outside/opens.yaml", extending("allowWriteInside", ".vscode"));
+        sandbox.file("outside/glob.yaml", extending("denyWrite", "'**/*.lock'"));
         for made in [".", ".cache/pip", "go/pkg/mod/cache", ".npm"] {
             sandbox.sh_outside(&format!("mkdir -p ../home/{made}")).succeeds();
-            for preset in ["agent", "build"] {
-                let outcome = sandbox.landstrip(["-p", preset, "--explain"]);
-                assert!(outcome.stdout.contains("reads native"), "{preset}, {made}: {outcome:#?}");
+            for policy in ["agent", "build", "opens.yaml", "glob.yaml"] {
+                let policy = if policy.contains('.') {
+                    sandbox.name(&format!("outside/{policy}"))
+                } else {
+                    policy.into()
+                };
+                let outcome = sandbox.landstrip(["-p", &policy, "--explain"]);
+                assert!(outcome.stdout.contains("reads native"), "{policy}, {made}: {outcome:#?}");
             }
         }
     });

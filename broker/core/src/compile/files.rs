@@ -43,14 +43,15 @@ pub(crate) fn compile(
     let missing = ungranted.iter().filter_map(|(path, above)| path.strip_prefix(above).ok());
     grants.exception_names.extend(missing.flatten().map(OsStr::to_owned));
     let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| above.as_path()).collect();
-    let mut cursors = ungranted.iter().map(|(path, _)| rules.cursor(path));
-    let is_partial = cursors.clone().flatten().any(|cursor| !cursor.write_settled());
+    let mut made = ungranted.iter().map(|(path, _)| (path, rules.cursor(path)));
+    let is_partial = made.clone().any(|(_, it)| it.is_some_and(|cursor| !cursor.write_settled()));
     let needs =
         [Need::File, Need::Execution].into_iter().chain(is_partial.then_some(Need::Reading));
     let is_served = ungranted.is_empty()
         || can_wait
-            && openings.is_empty()
-            && cursors.all(|cursor| cursor.is_some_and(|cursor| cursor.read_settled()))
+            && made.all(|(path, cursor)| {
+                !openings.contains(path) && cursor.is_some_and(|cursor| cursor.read_settled())
+            })
             && reserve
                 .as_mut()
                 .is_some_and(|reserve| reserve.serve_reads_in(above.into_iter(), needs));

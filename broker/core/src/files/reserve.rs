@@ -117,7 +117,8 @@ impl Reserve {
         (missing, partial): (usize, usize),
         for_reads: bool,
     ) -> io::Result<Self> {
-        let (kept, read, files) = if for_reads { (KEPT_MAX, KEPT, FILES) } else { (KEPT, 0, 0) };
+        let (kept, read, files) =
+            if for_reads { (KEPT_MAX, KEPT_MAX, FILES) } else { (KEPT, 0, 0) };
         let counts = [
             (Need::Speed, COUNT),
             (Need::Execution, missing.min(kept)),
