@@ -157,6 +157,24 @@ fn the_terminal_that_it_was_started_on_is_opened_by_its_name() {
     });
 }
 
+/// Then it has none, as harnesses start it that were started on one.
+#[test]
+fn a_terminal_that_no_standard_stream_leads_to_is_not_opened() {
+    for_each_user(|user| {
+        for sandbox in policies(user) {
+            let mut terminal = Terminal::of(&sandbox);
+            let script = "echo by-name > $0; stty -echo < $0; cat < $0; echo ended";
+            terminal.type_in(&format!(
+                "$L -- sh -c '{script}' $(tty) </dev/null >said 2>&1; cat said; stty; echo d''one\n"
+            ));
+            terminal.expect("\ndone");
+            let all = terminal.all();
+            assert!(!all.contains("\nby-name") && !all.contains(" -echo\r"), "{all}");
+            assert!(all.contains("\nended"), "{all}");
+        }
+    });
+}
+
 /// A device node, which only root can make, that everybody may open.
 struct Node(String);
 

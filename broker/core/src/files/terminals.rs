@@ -7,6 +7,7 @@
 use kernel::fd_scan;
 use kernel::object::Object;
 use kernel::target::Target;
+use kernel::terminal;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -21,13 +22,13 @@ pub(crate) const DIRECTORY: &str = "/dev/pts";
 const PSEUDOTERMINAL: u32 = 136;
 const CONSOLE: u32 = 4;
 
-/// The controlling terminal of this process, and its path. In another instance of devpts the same
-/// number is another terminal: the kernel tells, which answers for the controlling one alone.
+/// The controlling terminal of this process, and its path, if a standard stream leads to it: else the command is started
+/// without a terminal, and in a session of its own. In another instance of devpts the same number is another terminal: the
+/// kernel tells, which answers for the controlling one alone.
 pub(crate) fn of_caller() -> Option<(OwnedFd, PathBuf)> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let open = |path: &Path| fs::open(path, flags, Mode::empty()).ok();
-    // Most often there is none.
-    open(Path::new("/dev/tty"))?;
+    terminal::controlling()?;
     let path = PathBuf::from(match Target::new(process::getpid()).terminal().ok()? {
         (PSEUDOTERMINAL, minor) => format!("{DIRECTORY}/{minor}"),
         (CONSOLE, minor @ ..64) => format!("/dev/tty{minor}"),
