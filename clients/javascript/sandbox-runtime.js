@@ -3,6 +3,7 @@
 
 const { spawnSync } = require("node:child_process");
 const os = require("node:os");
+const path = require("node:path");
 const { isDeepStrictEqual } = require("node:util");
 const { found } = require("./lib/program");
 const { check } = require("./lib/questions");
@@ -126,7 +127,9 @@ async function wrapWithSandbox(command, binShell, customConfig, abortSignal, opt
 
 async function wrapWithSandboxArgv(command, binShell, customConfig, abortSignal, cwd, options) {
   const wrapped = await wrapWithSandbox(command, binShell, customConfig, abortSignal, options);
-  const words = cwd === undefined ? wrapped : `cd ${quoted(cwd)} && ${wrapped}`;
+  // The shell makes way for landstrip, which gets the signals. A directory could be called as an option of cd.
+  const start = `exec ${wrapped}`;
+  const words = cwd === undefined ? start : `cd ${quoted(path.resolve(cwd))} && ${start}`;
   return { argv: ["/bin/sh", "-c", words], env: { ...process.env } };
 }
 

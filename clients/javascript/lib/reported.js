@@ -10,6 +10,9 @@ const { literal } = require("./runtime-config");
 /** How many commands are known; of more, the first are forgotten, and cannot be started any more. */
 const COMMANDS_MAX = 1000;
 
+/** How many bytes of denials are read at a time. */
+const READ_MAX = 16 << 20;
+
 /** Where TMPDIR names no place: images of containers may have no /var/tmp. */
 function ownPlace() {
   try {
@@ -97,10 +100,13 @@ class Reports {
     return this.#directory;
   }
 
-  /** No command rewrites the policy of another, though who starts it may give it another TMPDIR than this process has. */
+  /**
+   * No command rewrites the policy of another, though who starts it may give it another TMPDIR than this process has, nor
+   * these modules, which start the next one.
+   */
   rewrite({ files }, policy) {
     const { filesystem } = policy;
-    const denyWrite = [...filesystem.denyWrite, literal(this.#directory)];
+    const denyWrite = [...filesystem.denyWrite, ...[this.#directory, path.dirname(__dirname)].map(literal)];
     fs.writeFileSync(files.policy, JSON.stringify({ ...policy, filesystem: { ...filesystem, denyWrite } }), { mode: 0o600 });
   }
 
@@ -135,10 +141,12 @@ class Reports {
     const command = this.#commands.get(name);
     const found = command && fs.statSync(command.files.reports, { throwIfNoEntry: false });
     if (found === undefined || found.size <= command.read) return;
-    const bytes = fs.readFileSync(command.files.reports);
-    const whole = bytes.lastIndexOf("\n") + 1;
-    const lines = bytes.subarray(command.read, whole).toString("utf8").split("\n").slice(0, -1);
-    command.read = Math.max(whole, command.read);
+    const bytes = Buffer.alloc(Math.min(found.size - command.read, READ_MAX));
+    const file = fs.openSync(command.files.reports);
+    const whole = bytes.subarray(0, fs.readSync(file, bytes, 0, bytes.length, command.read)).lastIndexOf("\n") + 1;
+    fs.closeSync(file);
+    const lines = bytes.subarray(0, whole).toString("utf8").split("\n").slice(0, -1);
+    command.read += whole;
     for (const line of lines) {
       const refused = denial(JSON.parse(line));
       if (refused) this.#hear(refused, command.about);

@@ -4,13 +4,23 @@
 /** How many denials a result holds. */
 const DENIALS_MAX = 4096;
 
-/** Hands over each line of a stream, parsed. */
+/** No line of landstrip's is longer, in UTF-16 units: names of files have 4096 bytes. */
+const LINE_MAX = 1 << 20;
+
+/** Hands over each line of a stream, parsed; ends with one that is not landstrip's. */
 function lines(stream, hear) {
   let rest = "";
   stream.setEncoding("utf8").on("data", (text) => {
     const whole = (rest + text).split("\n");
     rest = whole.pop();
-    whole.forEach((line) => hear(JSON.parse(line)));
+    let messages;
+    try {
+      messages = whole.map((line) => JSON.parse(line));
+    } catch {
+      return stream.destroy();
+    }
+    messages.forEach((message) => hear(message));
+    if (rest.length > LINE_MAX) stream.destroy();
   });
 }
 

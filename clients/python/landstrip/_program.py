@@ -7,14 +7,14 @@ from typing import Iterator, Optional
 
 
 def _candidates() -> Iterator[str]:
-    try:
-        for file in importlib.metadata.files("landstrip") or ():
+    # Not by sys.path, which can begin with the working directory.
+    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for distribution in importlib.metadata.distributions(name="landstrip", path=[place]):
+        for file in distribution.files or ():
             if file.parts[-2:] == ("bin", "landstrip"):
                 yield os.fspath(file.locate())
-    except importlib.metadata.PackageNotFoundError:
-        pass
     # By `pip install --target`, which moves everything once the record is written.
-    yield os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", "landstrip")
+    yield os.path.join(place, "bin", "landstrip")
 
 
 def program() -> str:

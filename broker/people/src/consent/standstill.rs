@@ -59,9 +59,8 @@ impl Standstill {
     /// Whether all stood still since this was last asked, or begun. If not, they are stopped again as far as they can be.
     pub(super) fn holds(&mut self) -> bool {
         let now = self.look();
-        let is_as_before =
-            |(thread, now): (&String, &Thread)| self.threads.get(thread) == Some(now);
-        let holds = now.iter().all(is_as_before) && now.values().all(Thread::stands);
+        // One that has ended can have run before.
+        let holds = now == self.threads && now.values().all(Thread::stands);
         self.threads = now;
         if !holds {
             for (_, process) in &self.stopped {
