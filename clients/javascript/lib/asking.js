@@ -47,7 +47,7 @@ function attend(channel, onAsk, fail) {
     if (told.ask !== undefined) return ask(told);
     if (told.settled !== undefined) return settle(told.settled, told.by);
     // Rules of answers are told of as well.
-    const [key, value, why = null] = told.granted ?? told.refused ?? [];
+    const [key, value, why = null] = [told.granted, told.refused].find(Array.isArray) ?? [];
     const at = grants.findIndex((grant) => grant.key === key && grant.value === value);
     if (at >= 0) grants.splice(at, 1)[0].settle({ granted: told.granted !== undefined, why });
   });

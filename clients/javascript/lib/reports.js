@@ -15,7 +15,7 @@ function lines(stream, hear) {
     rest = whole.pop();
     let messages;
     try {
-      messages = whole.map((line) => JSON.parse(line));
+      messages = whole.map((line) => Object.assign({}, JSON.parse(line)));
     } catch {
       return stream.destroy();
     }

@@ -204,6 +204,58 @@ test("no command rewrites the policy of another, whatever TMPDIR it is started w
   assert.strictEqual(stdout, "made 0\n");
 }));
 
+test("the modules and the launcher are found beside nothing that a command has left", within((world) => {
+  const { stdout } = ran(world, `${RUN}
+    await SandboxManager.initialize({ ...CONFIG, filesystem: { ...CONFIG.filesystem, allowWrite: [".", "../home"] } });
+    const attack = "cd ../home; for file in node_modules/landstrip/lib/ask-bridge.js node_modules/landstrip/bin/new free; do echo evil > $file && echo $file; done; mv node_modules/landstrip gone";
+    const { stdout } = await run(attack);
+    console.log(stdout.trim());
+  `);
+  assert.strictEqual(stdout, "free\n");
+  const wrapper = world.path("home/node_modules/landstrip/bin/landstrip");
+  for (const name of ["uname", "readlink"]) {
+    world.write(`work/bin/${name}`, `#!/bin/sh\n: > ${world.path("outside/escaped")}\nexec /bin/${name} "$@"\n`);
+    fs.chmodSync(world.path(`work/bin/${name}`), 0o755);
+  }
+  const env = world.env({ PATH: `${world.path("work/bin")}:${process.env.PATH}` });
+  fs.chmodSync(wrapper, 0o755);
+  const use = (words) => spawnSync(words[0], words.slice(1), { cwd: world.path("work"), env, encoding: "utf8" });
+  assert.strictEqual(use([wrapper, "-p", "{}", "--", "echo", "ran"]).stdout, "ran\n");
+  assert.ok(!fs.existsSync(world.path("outside/escaped")), "ESCAPED");
+  assert.strictEqual(use(["uname", "-s"]).stdout, "Linux\n");
+  assert.ok(fs.existsSync(world.path("outside/escaped")));
+}));
+
+test("words start landstrip itself, in the directory that is meant", within((world) => {
+  fs.mkdirSync(world.path("work/-P"));
+  const { stdout } = ran(world, `${RUN}
+    await SandboxManager.initialize(CONFIG);
+    const { argv, env } = await SandboxManager.wrapWithSandboxArgv("pwd; exec sleep 1000", undefined, undefined, undefined, "-P");
+    const child = spawn(argv[0], argv.slice(1), { env, stdio: ["ignore", "pipe", "inherit"] });
+    child.stdout.on("data", (text) => console.log(String(text).trim()) ?? child.kill("SIGKILL"));
+    child.on("close", (status, signal) => console.log(signal));
+  `);
+  assert.strictEqual(stdout, `${world.path("work/-P")}\nSIGKILL\n`);
+}));
+
+test("what is said that is not landstrip's ends a channel and nothing else", within((world) => {
+  const { stdout } = ran(world, `${RUN}
+    import net from "node:net";
+    import { createRequire } from "node:module";
+    const { HostQuestions } = createRequire(import.meta.url)("./node_modules/landstrip/lib/host-questions.js");
+    const questions = new HostQuestions(process.cwd(), () => false);
+    await questions.listen();
+    for (const said of ["no JSON\\n", "null\\n{\\"granted\\":1}\\nno\\n", "{\\"ask\\":1}\\n", "x".repeat(3 << 20)]) {
+      const channel = net.connect("ask").on("error", () => {});
+      channel.write(said);
+      await new Promise((closed) => channel.on("close", closed).resume());
+    }
+    questions.close();
+    console.log("well");
+  `);
+  assert.strictEqual(stdout, "well\n");
+}));
+
 test("what a killed program left is removed by the next, and what one that runs has is not", within((world) => {
   const { stdout } = ran(world, `${RUN}
     import { readdirSync } from "node:fs";

@@ -8,6 +8,7 @@ import queue
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import unittest
 from typing import Any, Dict, List
@@ -61,6 +62,26 @@ class Own(unittest.TestCase):
 
     def made(self, name: str) -> bool:
         return os.path.exists(self.world.path(name))
+
+    def test_the_launcher_is_not_looked_for_in_the_working_directory(self) -> None:
+        world = self.world
+        for place in ("work", "home/site"):
+            for name in ("bin/landstrip", "libexec/landstrip/landstrip-broker"):
+                world.write(f"{place}/{name}", "")
+                os.chmod(world.path(f"{place}/{name}"), 0o755)
+            world.write(f"{place}/landstrip-9.dist-info/METADATA", "Metadata-Version: 2.1\nName: landstrip\nVersion: 9\n")
+            world.write(f"{place}/landstrip-9.dist-info/RECORD", "bin/landstrip,,\n")
+        shutil.copytree(PACKAGE / "landstrip", world.path("home/site/landstrip"), ignore=shutil.ignore_patterns("__pycache__"))
+        words = [sys.executable, "-c", "from landstrip._program import program; print(program())"]
+        for removed in ([], ["bin", "landstrip-9.dist-info"]):
+            for name in removed:
+                shutil.rmtree(world.path(f"home/site/{name}"))
+            env = world.env({"PYTHONPATH": world.path("home/site")})
+            said = subprocess.run(words, cwd=world.path("work"), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            if removed:
+                self.assertIn("holds no programs", said.stderr)
+            else:
+                self.assertEqual(said.stdout, world.path("home/site/bin/landstrip") + "\n", said.stderr)
 
     def test_options_that_do_not_exist_or_are_not_right_are_errors_and_nothing_runs(self) -> None:
         wrongs: List[Any] = [
