@@ -351,7 +351,7 @@ impl Grounds<'_> {
         } else {
             let beneath = self.ground().beneath(path);
             if beneath.is_empty() {
-                push_new(&mut advice.unknown, path.to_owned());
+                advice.unknown.push(path.to_owned());
                 let own = places::instead(path).filter(|_| path.starts_with("/run"));
                 own.into_iter().for_each(|way| push_new(&mut advice.instead, way));
                 if self.missing.iter().any(|missing| missing.starts_with(path)) {

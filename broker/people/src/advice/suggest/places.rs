@@ -7,6 +7,7 @@ use policy::harmless::Ground;
 use policy::keys::Item;
 use rules::paths::covers;
 use rules::pattern::Pattern;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -157,20 +158,21 @@ impl Grounds<'_> {
         places: Vec<PathBuf>,
         can: impl Fn(&Path) -> bool,
     ) -> Vec<PathBuf> {
-        let mut joined: Vec<PathBuf> = Vec::new();
-        for place in &places {
-            let siblings = |parent: &Path| {
-                let mut names: Vec<_> =
-                    places.iter().filter(|other| other.parent() == Some(parent)).collect();
-                names.sort();
-                names.dedup();
-                names.len()
-            };
-            let parent =
-                place.parent().filter(|parent| siblings(parent) > SIBLINGS_MAX && can(parent));
-            let place = parent.unwrap_or(place);
-            if !joined.iter().any(|known| place.starts_with(known)) {
-                joined.retain(|known| !known.starts_with(place));
+        let mut siblings: HashMap<&Path, usize> = HashMap::new();
+        let distinct: HashSet<&Path> = places.iter().map(PathBuf::as_path).collect();
+        for parent in distinct.iter().filter_map(|place| place.parent()) {
+            *siblings.entry(parent).or_default() += 1;
+        }
+        let named = places.iter().map(|place| {
+            let is_for_all = |parent: &&Path| siblings[parent] > SIBLINGS_MAX && can(parent);
+            place.parent().filter(is_for_all).unwrap_or(place)
+        });
+        let named: Vec<&Path> = named.collect();
+        let all: HashSet<&Path> = named.iter().copied().collect();
+        let (mut known, mut joined) = (HashSet::new(), Vec::new());
+        for place in named {
+            let lies_in_one = place.ancestors().skip(1).any(|above| all.contains(above));
+            if !lies_in_one && known.insert(place) {
                 joined.push(place.to_owned());
             }
         }
@@ -268,8 +270,9 @@ fn is_made_up(name: &[u8]) -> bool {
 /// Whether git writes `path` for commands that change settings: of remotes, linked work trees and submodules.
 pub(super) fn is_setting_of_git(path: &Path) -> bool {
     const FILES: [&str; 3] = ["commondir", "config", "config.worktree"];
-    let is_called =
-        |names: &[&str]| names.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let name = name.strip_suffix(b".lock").unwrap_or(name);
+    let is_called = |names: &[&str]| names.iter().any(|one| one.as_bytes() == name);
     let mut inside = path.iter().skip_while(|part| *part != ".git").skip(1).peekable();
     let is_inside = inside.peek().is_some();
     let is_of_module = inside.next() == Some(OsStr::new("modules"));
