@@ -64,13 +64,17 @@ pub fn take_over(number: RawFd) -> io::Result<OwnedFd> {
 /// Duplicates the descriptor `number`, which stays open.
 ///
 /// # Errors
-/// Returns [`Errno::BADF`] if it is not open.
+/// Returns [`Errno::BADF`] if it is not open, or was not when this program began: what it opens itself is closed on exec.
 pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     if number < 0 {
         return Err(Errno::BADF);
     }
     // SAFETY: only looked at; whether it is open is just what is asked.
-    io::fcntl_dupfd_cloexec(unsafe { BorrowedFd::borrow_raw(number) }, 3)
+    let given = unsafe { BorrowedFd::borrow_raw(number) };
+    match io::fcntl_getfd(given)?.contains(FdFlags::CLOEXEC) {
+        true => Err(Errno::BADF),
+        false => io::fcntl_dupfd_cloexec(given, 3),
+    }
 }
 
 /// Keeps every descriptor but the standard streams from what is executed from now on.

@@ -9,6 +9,7 @@ use super::{owners, presets, unexpanded};
 use kernel::inherited::duplicate;
 use kernel::locate::{LocateError, Located, locate};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::net::SocketType;
 use rustix::net::sockopt::socket_type;
 use std::ffi::OsStr;
@@ -253,7 +254,7 @@ fn preset_meant_by(path: &Path) -> String {
 /// Reads a file, which is returned if it is a regular one.
 fn read_file(path: &Path, trust: Trust) -> io::Result<(Vec<u8>, Option<File>)> {
     if trust == Trust::Named
-        && let Some(stream) = stream(path)
+        && let Some(stream) = stream(path)?
     {
         return Ok((read_limited(stream)?, None));
     }
@@ -284,12 +285,15 @@ fn read_file(path: &Path, trust: Trust) -> io::Result<(Vec<u8>, Option<File>)> {
 }
 
 /// What `/dev/fd/N` names if that is a stream socket of the caller's, which open(2) refuses: many a runtime has those
-/// for pipes. landstrip's own sockets keep messages apart.
-fn stream(path: &Path) -> Option<File> {
+/// for pipes. It is an error if the caller has no such descriptor: landstrip itself can have one.
+fn stream(path: &Path) -> io::Result<Option<File>> {
     let number = path.strip_prefix("/dev/fd").or_else(|_| path.strip_prefix("/proc/self/fd"));
-    let stream = duplicate(number.ok()?.to_str()?.parse().ok()?).ok()?;
-    let is_stream = socket_type(&stream) == Ok(SocketType::STREAM);
-    is_stream.then(|| File::from(stream))
+    let number = number.ok().and_then(|number| number.to_str()?.parse().ok());
+    let Some(given) = number.map(duplicate).transpose().map_err(|_| Errno::NOENT)? else {
+        return Ok(None);
+    };
+    let is_stream = socket_type(&given) == Ok(SocketType::STREAM);
+    Ok(is_stream.then(|| File::from(given)))
 }
 
 fn read_limited(source: impl Read) -> io::Result<Vec<u8>> {

@@ -55,10 +55,19 @@ fn a_policy_is_taken_from_a_descriptor_that_the_command_does_not_get() {
             assert!(!sandbox.path("work/made").exists(), "{how}");
         }
         let launcher = programs().landstrip();
-        let line = format!("exec 9<&-; exec {} -p /dev/fd/9 -- true", launcher.display());
-        let outcome = sandbox.run_outside(["bash", "-c", &line]);
-        outcome.exits(125);
-        assert!(outcome.stderr.contains("No such file"), "{outcome:#?}");
+        // Where it has descriptors of its own by then, too.
+        for number in 3..=12 {
+            let run = |words: &str| {
+                let line =
+                    format!("exec {number}<&-; exec {} {words} touch made", launcher.display());
+                sandbox.run_outside(["bash", "-c", &line])
+            };
+            let outcome = run(&format!("-p /dev/fd/{number}"));
+            outcome.exits(125);
+            assert!(outcome.stderr.contains("No such file"), "{outcome:#?}");
+            run(&format!("-p '{{}}' --trap-fd {number}")).is_error(2, "Usage", "is not open");
+            assert!(!sandbox.path("work/made").exists(), "{number}");
+        }
     });
 }
 
