@@ -133,6 +133,27 @@ fn every_kind_of_change_can_be_asked_about() {
     });
 }
 
+/// By a link it could be written without a question, in this run and later ones.
+#[test]
+fn what_may_be_written_once_gets_no_other_name() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        sandbox.file("home/.npm/a", "precious\n");
+        let (running, mut questions) = sandbox.ask([
+            "sh",
+            "-c",
+            "ln ~/.npm/a linked; echo evil >> linked; mv ~/.npm/a moved; cat moved",
+        ]);
+        for name in ["home/.npm/a", "home/.npm/a"] {
+            let number = questions.expect("write", &sandbox.name(name));
+            questions.settle(number, "once");
+        }
+        let outcome = running.wait();
+        assert_eq!(outcome.stdout, "precious\n", "{outcome:#?}");
+        assert_eq!(sandbox.read("work/linked"), "evil\n");
+    });
+}
+
 #[test]
 fn a_flood_of_questions_has_an_end_and_delays_nobody() {
     const ALL: usize = 80;

@@ -192,7 +192,7 @@ impl View {
     }
 
     /// Whether a single call was permitted on `path`.
-    fn is_for_once(&self, path: &Path) -> bool {
+    pub(super) fn is_for_once(&self, path: &Path) -> bool {
         self.added.once.iter().any(|once| once == path)
     }
 

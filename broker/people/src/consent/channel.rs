@@ -4,10 +4,9 @@
 
 use super::lines::{self, LINE_MAX};
 use super::{Question, Said};
-use kernel::inherited;
 use kernel::threads::lock;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::sockopt::socket_type;
 use rustix::net::{self, RecvFlags, SendFlags, SocketType};
@@ -34,12 +33,11 @@ struct Buffers {
 }
 
 impl Channel {
-    /// Takes over descriptor `number` of the caller's.
+    /// One over `socket`.
     ///
     /// # Errors
     /// Returns [`Errno::NOTSOCK`] or [`Errno::NOTCONN`] if it is no connected stream socket.
-    pub(super) fn take_over(number: RawFd) -> io::Result<Self> {
-        let socket = inherited::duplicate(number)?;
+    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
         if socket_type(&socket)? != SocketType::STREAM || net::getpeername(&socket)?.is_none() {
             return Err(Errno::NOTCONN);
         }
@@ -141,14 +139,13 @@ mod tests {
     use common::trap::FileOperation;
     use landstrip_core::ask::Rule;
     use landstrip_core::report::denials::Denial;
-    use rustix::fd::AsRawFd;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use std::path::Path;
 
     fn pair() -> (Channel, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        (Channel::take_over(ours.as_raw_fd()).unwrap(), theirs)
+        (Channel::new(ours.into()).unwrap(), theirs)
     }
 
     fn ask(channel: &Channel) -> bool {
@@ -160,11 +157,11 @@ mod tests {
     #[test]
     fn only_a_connected_stream_socket_will_do() {
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
-        assert!(Channel::take_over(reader.as_raw_fd()).is_err());
+        assert!(Channel::new(reader).is_err());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(Channel::take_over(listener.as_raw_fd()).is_err());
+        assert!(Channel::new(listener.into()).is_err());
         let (one, _other) = std::os::unix::net::UnixDatagram::pair().unwrap();
-        assert!(Channel::take_over(one.as_raw_fd()).is_err());
+        assert!(Channel::new(one.into()).is_err());
     }
 
     #[test]

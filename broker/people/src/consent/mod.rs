@@ -23,14 +23,13 @@ mod wire;
 use crate::cli::{Ask, Invocation};
 use always::PolicyFile;
 use channel::Channel;
-use kernel::features;
+use kernel::{features, inherited};
 use landstrip_core::ask::{Asking, Rule};
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
 use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::process_tree::ProcessTree;
 use policy::callers::Caller;
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 pub use terminal::Prompter;
 
@@ -112,7 +111,10 @@ pub fn begin(
         Failure::Usage(format!("--ask {what} is not a connected stream socket"))
     };
     let (channel, prompter) = match ask {
-        Ask::Over(number) => (Channel::take_over(number).map_err(|_| unusable(&number))?, None),
+        Ask::Over(number) => {
+            let channel = inherited::duplicate(number).and_then(Channel::new);
+            (channel.map_err(|_| unusable(&number))?, None)
+        }
         // A question there stops the job, which would end the call that is asked about.
         Ask::Terminal if !features::signals_wait() => {
             let message =
@@ -124,7 +126,7 @@ pub fn begin(
             let always = PolicyFile::of(&invocation.policies, caller);
             let run = terminal::Run { command, guardian, proxy: judges.proxy.clone(), always };
             let (prompter, end) = Prompter::start(run)?;
-            let channel = Channel::take_over(end.as_raw_fd()).map_err(|_| unusable(&"terminal"))?;
+            let channel = Channel::new(end.into()).map_err(|_| unusable(&"terminal"))?;
             (channel, Some(prompter))
         }
     };
