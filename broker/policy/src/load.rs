@@ -435,6 +435,9 @@ mod tests {
         writer.write_all(policy("piped").as_bytes()).unwrap();
         drop(writer);
         let path = format!("/dev/fd/{}", reader.as_raw_fd());
+        // landstrip's own is closed on exec, and not meant.
+        assert!(load(&named(&[&path]), &caller(&dir, &[])).is_err());
+        rustix::io::fcntl_setfd(&reader, rustix::io::FdFlags::empty()).unwrap();
         let loaded = load(&named(&[&path]), &caller(&dir, &[])).unwrap();
         assert_eq!(writes(&loaded), ["piped"]);
         let Loaded::Files { sources, .. } = loaded else { unreachable!() };

@@ -1004,7 +1004,7 @@ fn reads_are_left_to_landlock_whatever_caches_there_are() {
             sandbox.sh_outside(&format!("mkdir -p ../home/{made}")).succeeds();
             for policy in ["agent", "build", "opens.yaml", "glob.yaml"] {
                 let policy = if policy.contains('.') {
-                    sandbox.name(&format!("outside/{policy}"))
+                    sandbox.name(format!("outside/{policy}"))
                 } else {
                     policy.into()
                 };
