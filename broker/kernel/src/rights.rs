@@ -58,7 +58,7 @@ impl Rights {
     /// The process or thread of the sandbox with this id.
     ///
     /// # Errors
-    /// As [`Member::find`].
+    /// Returns [`Errno::SRCH`] if there is none, [`Errno::PERM`] for one outside, or why the own credentials are not known.
     pub fn member(&self, id: i32) -> io::Result<Member> {
         Member::find(id, self.own()?, self.proxy)
     }

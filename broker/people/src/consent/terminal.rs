@@ -19,11 +19,14 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 const STACK: usize = 512 * 1024;
 /// How often it is looked whether the terminal can be had, and the command is to end.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// How long after a question that ended by itself nothing is taken for an answer to the next: people look up first.
+const GLANCE: Duration = Duration::from_secs(1);
 /// How often a question is shown again because the command did not stand still.
 const AGAIN_MAX: usize = 50;
 /// How often it is looked whether a command that was to stop has; one that does not heed that is asked about again.
@@ -52,6 +55,8 @@ struct Dialog {
     waiting: VecDeque<Asked>,
     /// Why the terminal cannot be had was said.
     told: Option<Busy>,
+    /// When a question ended last that nobody had answered.
+    withdrawn: Option<Instant>,
     /// Who asks in another terminal instead.
     watcher: Option<Wire>,
 }
@@ -118,7 +123,8 @@ impl Prompter {
         let stream = theirs.try_clone().map_err(|error| failed(&error))?;
         let (end, ended) = mpsc::channel();
         let (channel, waiting) = (Wire::over(theirs), VecDeque::new());
-        let mut dialog = Dialog { channel, run, waiting, told: None, watcher: None };
+        let mut dialog =
+            Dialog { channel, run, waiting, told: None, withdrawn: None, watcher: None };
         let work = move || {
             while dialog.serve(&tty).is_some() {}
             drop(end);
@@ -207,13 +213,19 @@ impl Dialog {
             let mut exchange = Exchange::of(asked, &self.run.always);
             place.begin();
             place.show(number, &format!("\n{}", exchange.question()));
+            let mut is_answered = false;
             while !exchange.is_over() {
                 match place.typed(number, self.channel.as_fd()) {
                     Typed::Left(left) => return Some(left),
                     Typed::Nothing => {}
                     Typed::Again => place.show(number, &exchange.again()),
+                    // It may be meant for the question that stood there.
+                    Typed::Line(_) if self.withdrawn.is_some_and(|at| at.elapsed() < GLANCE) => {
+                        place.show(number, &exchange.again());
+                    }
                     Typed::Line(line) => {
                         let reply = exchange.heed(&line);
+                        is_answered |= reply.answer.is_some();
                         place.show(number, &reply.shown);
                         // Whether it is closed, reading tells.
                         reply.answer.iter().for_each(|answer| {
@@ -225,6 +237,9 @@ impl Dialog {
                     exchange.hear(&line).iter().for_each(|text| place.show(number, text));
                     note(&mut self.waiting, &line);
                 }
+            }
+            if !is_answered {
+                self.withdrawn = Some(Instant::now());
             }
             place.end(number);
             self.waiting.retain(|asked| asked.number != number);
@@ -311,5 +326,57 @@ impl Place for Wire {
 
     fn end(&mut self, number: u64) {
         self.say(&json!({ "over": number }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+
+    /// A place in which the same is typed again and again.
+    struct Keys(usize);
+
+    impl Place for Keys {
+        fn show(&mut self, _: u64, _: &str) {}
+
+        fn typed(&mut self, _: u64, _: BorrowedFd<'_>) -> Typed {
+            self.0 += 1;
+            if self.0 > 3 { Typed::Left(Left::Gone) } else { Typed::Line(b"y".to_vec()) }
+        }
+
+        fn end(&mut self, _: u64) {}
+    }
+
+    #[test]
+    fn what_is_typed_as_a_question_is_replaced_answers_none() {
+        let later = Instant::now() + Duration::from_secs(3600);
+        for (withdrawn, answers) in [(None, 1), (Some(later), 0)] {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let always = Err(String::new());
+            let run = Run { command: Pid::INIT, guardian: None, proxy: None, always };
+            let told = json!({
+                "ask": 1, "report": {"Filesystem": ["write", "/a", "seccomp"]},
+                "advice": ["filesystem.allowWrite", "/a"], "program": "p", "pid": 1, "arguments": ["p"], "directory": "/",
+            });
+            let waiting = Asked::of(&told).into_iter().collect();
+            let channel = Wire::over(ours);
+            let mut dialog = Dialog { channel, run, waiting, told: None, withdrawn, watcher: None };
+            // Whoever answers is told that this is over.
+            let other = theirs.try_clone().unwrap();
+            let hearer = std::thread::spawn(move || {
+                let lines = BufReader::new(other).lines();
+                lines
+                    .inspect(|_| {
+                        let _ = (&theirs).write_all(b"{\"settled\":1,\"by\":\"answered\"}\n");
+                    })
+                    .count()
+            });
+            let left = dialog.ask_all(&mut Keys(0));
+            drop(dialog);
+            assert_eq!(hearer.join().unwrap(), answers);
+            assert!(left == Some(if answers > 0 { Left::Done } else { Left::Gone }));
+        }
     }
 }
