@@ -990,7 +990,6 @@ fn package_managers_fill_their_caches_from_an_empty_home() {
     });
 }
 
-/// What leads there is denied by nothing but that it is not allowed.
 /// With each of them notified, rg takes four times as long.
 #[test]
 fn reads_are_left_to_landlock_whatever_caches_there_are() {
@@ -1030,6 +1029,7 @@ fn a_cache_that_is_new_is_usable_and_what_is_denied_in_it_is_not_made() {
     });
 }
 
+/// What leads there is denied by nothing but that it is not allowed.
 #[test]
 fn on_the_way_to_a_cache_nothing_but_directories_is_made() {
     for_each_user(|user| {

@@ -43,14 +43,16 @@ pub(crate) fn compile(
     let missing = ungranted.iter().filter_map(|(path, above)| path.strip_prefix(above).ok());
     grants.exception_names.extend(missing.flatten().map(OsStr::to_owned));
     let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| above.as_path()).collect();
-    let mut made = ungranted.iter().map(|(path, _)| (path, rules.cursor(path)));
-    let is_partial = made.clone().any(|(_, it)| it.is_some_and(|cursor| !cursor.write_settled()));
+    let made: Vec<_> = ungranted.iter().map(|(path, _)| (path, rules.cursor(path))).collect();
+    let is_partial =
+        made.iter().flat_map(|(_, cursor)| cursor).any(|cursor| !cursor.write_settled());
     let needs =
         [Need::File, Need::Execution].into_iter().chain(is_partial.then_some(Need::Reading));
     let is_served = ungranted.is_empty()
         || can_wait
-            && made.all(|(path, cursor)| {
-                !openings.contains(path) && cursor.is_some_and(|cursor| cursor.read_settled())
+            && made.iter().all(|(path, cursor)| {
+                !openings.contains(path)
+                    && cursor.as_ref().is_some_and(|cursor| cursor.read_settled())
             })
             && reserve
                 .as_mut()

@@ -54,7 +54,8 @@ pub(crate) fn judge_creation(
             let (directory, name) = (entry.directory(), entry.name());
             let is_of_use = |reserve: &Arc<Reserve>| reserve.is_of_use();
             let reserve = view.reserve.clone().filter(is_of_use);
-            let reserve = reserve.zip(view.need_of_directory(directory, name));
+            let reserve = reserve
+                .and_then(|reserve| Some((reserve, view.need_of_directory(directory, name)?)));
             if let Some((reserve, need)) = &reserve
                 && reserve.is_all_for(*need)
                 && !reserve.can_make(&entry, *need)

@@ -10,9 +10,7 @@ use kernel::target::Target;
 use kernel::terminal;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
-use rustix::io::Errno;
 use rustix::process;
-use rustix::termios::tcgetpgrp;
 use std::path::{Path, PathBuf};
 
 /// Where the terminals live that are made when they are needed.
@@ -28,25 +26,16 @@ const CONSOLE: u32 = 4;
 pub(crate) fn of_caller() -> Option<(OwnedFd, PathBuf)> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let open = |path: &Path| fs::open(path, flags, Mode::empty()).ok();
-    terminal::controlling()?;
+    let stream = terminal::controlling()?;
     let path = PathBuf::from(match Target::new(process::getpid()).terminal().ok()? {
         (PSEUDOTERMINAL, minor) => format!("{DIRECTORY}/{minor}"),
         (CONSOLE, minor @ ..64) => format!("/dev/tty{minor}"),
         (CONSOLE, minor) => format!("/dev/ttyS{}", minor - 64),
         _ => "/dev/console".to_owned(),
     });
-    // A container's is not always in its own devpts: then a standard stream may lead to it.
-    let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-    let inherited = streams.into_iter().filter_map(|stream| stream.try_clone_to_owned().ok());
-    let mut candidates = open(&path).into_iter().chain(inherited);
-    Some((candidates.find(is_controlling)?, path))
-}
-
-/// Whether the terminal is this process's controlling one.
-fn is_controlling(terminal: &OwnedFd) -> bool {
-    // One of another PID namespace has no number here.
-    matches!(tcgetpgrp(terminal), Ok(_) | Err(Errno::OPNOTSUPP))
+    // A container's is not always in its own devpts.
+    let found = open(&path).filter(|found| terminal::foreground(found.as_fd()).is_ok());
+    Some((found.or_else(|| stream.try_clone_to_owned().ok())?, path))
 }
 
 /// Whether the sandbox, or `target` first of all, has the other end of the terminal that is held: then
