@@ -25,8 +25,8 @@ pub(super) struct Links {
 /// The submodules that `index` names; none if it is no index, or larger than what is `left` to be read.
 pub(super) fn links(mut index: &File, left: &mut u64) -> Option<Links> {
     let size = index.metadata().ok()?.len();
-    *left = left.checked_sub(size)?;
     HASHES.into_iter().find_map(|hash| {
+        *left = left.checked_sub(size)?;
         index.rewind().ok()?;
         Pieces::of(index, size).links(hash)
     })

@@ -2,7 +2,7 @@
 //! system, changes nothing. Source: git-worktree(1), DETAILS; gitrepository-layout(5), worktrees.
 
 use super::callers::Caller;
-use super::repositories::{self, LENGTH_MAX, contents, is_repository, name_of};
+use super::repositories::{self, contents, is_repository, name_of};
 use crate::harmless::is_too_wide;
 use rules::files::push_new;
 use rules::git_links::LinkedTree;
@@ -16,6 +16,8 @@ pub(super) const ITEM: &str = ".git";
 pub(super) const COMMON: &str = "worktrees/*/commondir";
 /// Most linked work trees that are protected as the one that the command starts in; the others are not written at all.
 const TREES_MAX: usize = 32;
+/// How much is read of a file that names one: a path (PATH_MAX) with what stands before it. A run can leave thousands.
+const NAME_MAX: u64 = 1 << 13;
 /// What makes a directory a repository, or the top of a work tree.
 const PRETENDED: [&str; 2] = [".git", repositories::HEAD];
 
@@ -91,7 +93,7 @@ pub(super) fn repository_of(caller: &Caller) -> Option<PathBuf> {
 
 /// The path that the text of a file names after `before`, beneath its directory if it is relative.
 fn named_in(file: &Path, before: &str) -> Option<PathBuf> {
-    let text = contents(file, LENGTH_MAX);
+    let text = contents(file, NAME_MAX);
     let named = name_of(text.strip_prefix(before.as_bytes())?)?;
     Some(file.parent()?.join(OsStr::from_bytes(named)))
 }
@@ -130,7 +132,8 @@ mod tests {
     fn work_trees_are_found_where_they_may_be_written() {
         let dir = TestDirectory::new();
         for (name, tree) in [("in", "main/trees/in"), ("out", "out"), ("gone", "main/gone")] {
-            let back = format!("{}/.git\n", dir.path(tree).display());
+            // However much follows of what git leaves out.
+            let back = format!("{}/.git{}", dir.path(tree).display(), "\n".repeat(10_000));
             dir.file(&format!("main/.git/worktrees/{name}/gitdir"), &back);
         }
         dir.directory("main/trees/in");

@@ -12,8 +12,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How much of all indexes together, and of a file `.git`, is read.
-const INDEX_MAX: u64 = 1 << 28;
+/// How much of all indexes together, and of a file `.git`, is read. A run can leave indexes of any size in many work
+/// trees, which later ones would read for minutes.
+pub const INDEXES_MAX: u64 = 1 << 28;
 const LINK_MAX: u64 = 1 << 12;
 /// Most submodules that are looked for: in submodules there are others.
 const SUBMODULES_MAX: usize = 1024;
@@ -59,15 +60,15 @@ impl Indexes {
     }
 }
 
-/// The submodules of the work tree at `top`, with theirs; nothing if an index of these cannot be read. `indexes` are
-/// those that were read before.
-pub fn find(top: &Path, indexes: &Indexes) -> Option<Vec<Submodule>> {
+/// The submodules of the work tree at `top`, with theirs; nothing if an index of these cannot be read, or is larger than
+/// what is `left` to be read, at first [`INDEXES_MAX`]. `indexes` are those that were read before.
+pub fn find(top: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Submodule>> {
     let Some(git) = directory(&top.join(".git")) else { return Some(Vec::new()) };
     let mut usual = vec![git.join("modules")];
     let mut pending = vec![(top.to_owned(), git)];
-    let (mut found, mut left) = (Vec::new(), INDEX_MAX);
+    let mut found = Vec::new();
     while let Some((top, git)) = pending.pop() {
-        for name in names(&git, indexes, &mut left)? {
+        for name in names(&git, indexes, left)? {
             if found.len() == SUBMODULES_MAX {
                 return None;
             }
@@ -123,6 +124,23 @@ mod tests {
     use super::*;
     use kernel::test_directory::TestDirectory;
     use std::time::SystemTime;
+
+    #[test]
+    fn indexes_are_read_as_far_as_is_left_for_all_of_them() {
+        let dir = TestDirectory::new();
+        // Without an entry, and with a name of an object at the end.
+        let index = [b"DIRC", &2_u32.to_be_bytes()[..], &[0; 4 + 20]].concat();
+        let tops = ["one", "two"].map(|name| {
+            std::fs::write(dir.directory(&format!("{name}/.git")).join("index"), &index).unwrap();
+            dir.path(name)
+        });
+        let found = |left: usize| {
+            let mut left = left as u64;
+            tops.each_ref().map(|top| find(top, &Indexes::default(), &mut left))
+        };
+        assert_eq!(found(2 * index.len()), [Some(Vec::new()), Some(Vec::new())]);
+        assert_eq!(found(2 * index.len() - 1), [Some(Vec::new()), None]);
+    }
 
     #[test]
     fn an_index_is_read_again_once_it_changed() {

@@ -6,7 +6,7 @@ use super::linked_trees::{self, Linked};
 use super::moved::{Moved, OTHERS};
 use super::reach::Allowed;
 use super::repositories::{self, Repositories};
-use super::submodules::{Indexes, Submodule};
+use super::submodules::{INDEXES_MAX, Indexes, Submodule};
 use super::{entered, git_settings, presets, submodules, subrepositories};
 use rules::files::push_new;
 use rules::git_links::LinkedTree;
@@ -124,11 +124,13 @@ fn submodules_of(
     may_change: impl Fn(&PathBuf) -> bool,
 ) -> (Vec<PathBuf>, Vec<(&'static str, PathBuf)>) {
     let (mut own, mut denied) = (Vec::new(), Vec::new());
-    let mut tops: Vec<PathBuf> = trees.iter().flat_map(|tree| repositories::tops(tree)).collect();
-    tops.sort();
-    tops.dedup();
+    // That of the working directory first: it is read, whatever the others have in theirs.
+    let mut tops = Vec::new();
+    let all = trees.iter().flat_map(|tree| repositories::tops(tree));
+    all.for_each(|top| push_new(&mut tops, top));
+    let mut left = INDEXES_MAX;
     for tree in tops {
-        let Some(all) = submodules::find(&tree, indexes) else {
+        let Some(all) = submodules::find(&tree, indexes, &mut left) else {
             // The end of the run tells why.
             denied.push((ANY_REPOSITORY, tree));
             continue;

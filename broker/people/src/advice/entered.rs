@@ -16,9 +16,9 @@ pub fn entered(policy: &Policy, caller: &Caller) -> Option<String> {
     let files = &policy.files;
     let trees = files.allow_write.iter().map(|tree| tree.as_path()).filter(|tree| *tree != work);
     let is_kept = |tree: &&Path| covers(&files.deny_write, &tree.join(".git/config"));
-    let mut names = Vec::new();
+    let (mut names, mut left) = (Vec::new(), submodules::INDEXES_MAX);
     for tree in [work].into_iter().chain(trees) {
-        let all = submodules::find(tree, &caller.indexes);
+        let all = submodules::find(tree, &caller.indexes, &mut left);
         // To compare paths with all rules takes longer than to look whether there is a repository.
         if all.as_ref().is_some_and(Vec::is_empty) || !is_kept(&tree) {
             continue;
