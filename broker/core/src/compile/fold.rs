@@ -3,27 +3,51 @@
 //!
 //! ext4, f2fs and tmpfs flag such directories (FS_CASEFOLD_FL, ioctl_iflags(2)). Others, among them
 //! network and shared file systems of hosts that ignore case, show it only when a name is looked up in
-//! another spelling.
+//! another spelling: one that is there, or that of the directory itself.
 
+use super::directories::open;
 use kernel::identity::identity;
-use rustix::fd::OwnedFd;
-use rustix::fs::{self, AtFlags, Dir, FileType, IFlags, Stat};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, Dir, FileType, FsWord, IFlags, Stat};
 use rustix::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// linux/fs.h
 const CASEFOLD: IFlags = IFlags::from_bits_retain(0x4000_0000);
 
-/// Whether names in `directory`, which is open for reading, that differ in case mean one entry.
-pub(crate) fn ignores_case(directory: &OwnedFd) -> io::Result<bool> {
+/// The file systems that flag all such directories, or have none (`linux/magic.h`): ext4, f2fs, tmpfs, overlayfs, XFS, Btrfs.
+const FLAGGING: [FsWord; 6] =
+    [0xef53, 0xf2f5_2010, 0x0102_1994, 0x794c_7630, 0x5846_5342, 0x9123_683e];
+
+/// Whether names in `directory`, which is open for reading, that differ in case mean one entry; none if what is in it cannot
+/// tell.
+pub(super) fn ignores_case(directory: &OwnedFd) -> io::Result<Option<bool>> {
     if is_flagged(directory) {
-        return Ok(true);
+        return Ok(Some(true));
     }
     for entry in Dir::read_from(directory)? {
         if let Some(told) = is_told_by(directory, entry?.file_name().to_bytes()) {
-            return Ok(told);
+            return Ok(Some(told));
         }
     }
-    Ok(false)
+    Ok(None)
+}
+
+/// The same by the name of that directory at `path`, and of those above it on its file system, or by what this is.
+pub(super) fn is_told_above(directory: &OwnedFd, path: &Path) -> Option<bool> {
+    let above = |directory: &OwnedFd| open(directory.as_fd(), c"..").ok();
+    let device = |directory: &OwnedFd| fs::fstat(directory).ok().map(|found| found.st_dev);
+    let mut next = above(directory);
+    for name in path.ancestors().filter_map(Path::file_name) {
+        let Some(parent) = next.filter(|it| device(it) == device(directory)) else { break };
+        if let Some(told) = is_told_by(&parent, name.as_bytes()) {
+            return Some(told);
+        }
+        next = above(&parent);
+    }
+    let kind = fs::fstatfs(directory).ok()?.f_type;
+    FLAGGING.contains(&kind).then_some(false)
 }
 
 /// Whether `directory`, which is open for reading, is flagged so. File systems without flags refuse.
@@ -64,8 +88,21 @@ mod tests {
     use kernel::test_directory::TestDirectory;
     use rustix::fs::{Mode, OFlags};
 
-    fn open(path: impl AsRef<std::path::Path>) -> OwnedFd {
+    fn open(path: impl AsRef<Path>) -> OwnedFd {
         fs::open(path.as_ref(), OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn an_empty_directory_is_told_by_its_name_or_by_the_kind_of_its_file_system() {
+        let dir = TestDirectory::new();
+        for name in ["new", "new/1", "new/1/2"] {
+            let path = dir.directory(name);
+            assert_eq!(is_told_above(&open(&path), &path), Some(false), "{name}");
+        }
+        assert_eq!(ignores_case(&open(dir.path("new/1/2"))), Ok(None));
+        // It flags none, and nothing above is of its kind.
+        assert_eq!(is_told_above(&open("/proc"), Path::new("/proc")), None);
+        assert_eq!(is_told_above(&open("/proc/sys"), Path::new("/proc/sys")), Some(false));
     }
 
     /// Asks of a directory of this machine as one would answer that looks names up by `spell`.
@@ -90,7 +127,7 @@ mod tests {
         dir.file("tree/.env", "");
         assert!(meets(&tree, lower));
         assert!(!meets(&tree, exact));
-        assert!(!ignores_case(&tree).unwrap());
+        assert_eq!(ignores_case(&tree), Ok(Some(false)));
         // Two files, or two names of one, are no spellings.
         dir.file("tree/.ENV", "");
         assert!(!meets(&tree, exact));

@@ -242,30 +242,33 @@ impl Builder {
         if !self.told.insert(visited.path.clone()) {
             return Ok(());
         }
-        let ignores_case = match visited.cursor.any_depth() {
+        let told = match visited.cursor.any_depth() {
             // Nobody looks through it.
             true => list(&visited.object).and_then(|listed| fold::ignores_case(&listed)),
             false => match &*self.entries_of(visited) {
-                Ok(Listed { entries, is_folded }) => {
+                Ok(Listed { is_folded: true, .. }) => Ok(Some(true)),
+                Ok(Listed { entries, .. }) => {
                     let mut names = entries.iter().map(|(name, _)| name);
-                    let told = names.find_map(|name| fold::is_told_by(&visited.object, name));
-                    Ok(*is_folded || told == Some(true))
+                    Ok(names.find_map(|name| fold::is_told_by(&visited.object, name)))
                 }
                 Err(errno) => Err(*errno),
             },
         };
-        match ignores_case {
-            Ok(false) | Err(Errno::ACCESS | Errno::PERM | Errno::NOENT) => Ok(()),
-            Ok(true) => Err(Failure::Internal(
-                "platform",
-                format!(
-                    "{0} ignores case: a name that is denied in it or beneath could be reached in another \
-                     spelling; deny {0} as a whole, or a directory that tells upper from lower case",
-                    visited.path.display()
-                ),
-            )),
-            Err(errno) => Err(no_way_through(&visited.path, errno)),
-        }
+        let shown = visited.path.display();
+        let message = match told
+            .map(|told| told.or_else(|| fold::is_told_above(&visited.object, &visited.path)))
+        {
+            Ok(Some(false)) | Err(Errno::ACCESS | Errno::PERM | Errno::NOENT) => return Ok(()),
+            Ok(Some(true)) => format!(
+                "{shown} ignores case: a name that is denied in it or beneath could be reached in another \
+                 spelling; deny {shown} as a whole, or a directory that tells upper from lower case"
+            ),
+            Ok(None) => format!(
+                "{shown} may ignore case, which only a name in it can show: make a file there with a letter in its name"
+            ),
+            Err(errno) => return Err(no_way_through(&visited.path, errno)),
+        };
+        Err(Failure::Internal("platform", message))
     }
 
     /// What is in a directory; it is listed once.
