@@ -22,6 +22,7 @@ use rules::quick::QuickSet;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -236,8 +237,7 @@ impl Builder {
         }
     }
 
-    /// Makes sure that a directory on the way to a denied path tells upper from lower case. What is not
-    /// open to this user is left out.
+    /// Makes sure that a directory on the way to a denied path tells upper from lower case.
     fn check_case(&mut self, visited: &Visited) -> Result<(), Failure> {
         if !self.told.insert(visited.path.clone()) {
             return Ok(());
@@ -254,17 +254,26 @@ impl Builder {
                 Err(errno) => Err(*errno),
             },
         };
+        let is_own =
+            || fs::fstat(&visited.object).is_ok_and(|found| found.st_uid == geteuid().as_raw());
+        let told = match told {
+            // The command could let it be listed, and nobody knows whether it is flagged.
+            Err(Errno::ACCESS | Errno::PERM) if is_own() => Ok(None),
+            Ok(None) | Err(Errno::ACCESS | Errno::PERM) => {
+                Ok(fold::is_told_above(&visited.object, &visited.path))
+            }
+            told => told,
+        };
         let shown = visited.path.display();
-        let message = match told
-            .map(|told| told.or_else(|| fold::is_told_above(&visited.object, &visited.path)))
-        {
-            Ok(Some(false)) | Err(Errno::ACCESS | Errno::PERM | Errno::NOENT) => return Ok(()),
+        let message = match told {
+            Ok(Some(false)) | Err(Errno::NOENT) => return Ok(()),
             Ok(Some(true)) => format!(
                 "{shown} ignores case: a name that is denied in it or beneath could be reached in another \
                  spelling; deny {shown} as a whole, or a directory that tells upper from lower case"
             ),
             Ok(None) => format!(
-                "{shown} may ignore case, which only a name in it can show: make a file there with a letter in its name"
+                "{shown} may ignore case, which only what is in it can show: deny {shown} as a whole, or let it be \
+                 listed, with a letter in the name of a file there"
             ),
             Err(errno) => return Err(no_way_through(&visited.path, errno)),
         };
