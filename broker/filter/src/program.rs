@@ -356,7 +356,7 @@ fn weight(number: u32) -> u32 {
     number.min(NEWEST)
 }
 
-// Every architecture that Landlock programs are built for here is little-endian.
+// Every architecture that programs are built for here is little-endian.
 fn low_half(arg: u8) -> u32 {
     ARGS + 8 * u32::from(arg)
 }
