@@ -24,6 +24,8 @@ fn product() -> Vec<PathBuf> {
         "broker/limits/src",
         "broker/people/src",
         "broker/policy/src",
+        "broker/probes/src",
+        "broker/routes/src",
         "broker/rules/src",
         "broker/sysv/src",
         "proxy/src",

@@ -22,21 +22,16 @@ mod run;
 use common::wire::Handover;
 use kernel::ptrace_capability;
 use landstrip_core::report::failure::Failure;
-use landstrip_core::session::launch::Tool;
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::process_tree::ProcessTree;
-use people::advice::launch;
-use people::cli::Command;
-use people::consent::watch;
-use people::doctor::{inside, story};
-use people::{cli, environment, examine, init, learn, store};
+use people::commands;
+use people::doctor::inside;
+use people::reports::lines;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{self, Resource, Rlimit};
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd};
-use std::path::Path;
 
 #[cfg(target_env = "musl")]
 #[global_allocator]
@@ -50,7 +45,7 @@ fn start(arguments: &[OsString]) -> i32 {
         .map_err(|errno| Failure::system("open /dev/null", errno))
         .and_then(|()| supervise(arguments));
     status.unwrap_or_else(|failure| {
-        failure.print_with(&launch::about(&failure).unwrap_or_default());
+        lines::print(&failure);
         failure.status()
     })
 }
@@ -83,7 +78,7 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
     let child = LaunchChannel::take_over(&handover).map_err(|e| Failure::system("control", e))?;
     let mut tree = ProcessTree::adopt(&handover)?;
 
-    let status = obey(arguments, child, &mut tree);
+    let status = commands::perform(arguments, child, &mut tree, run::run);
     // Of a command that never was, the child is left.
     if tree.end() { status } else { status.and(Err(Failure::left_behind())) }
 }
@@ -117,40 +112,3 @@ fn set_limits() -> Result<(), Failure> {
 
 /// How many descriptors a run needs, without those of calls and connections.
 const DESCRIPTORS_MIN: u64 = 64;
-
-fn obey(
-    arguments: &[OsString],
-    child: LaunchChannel,
-    tree: &mut ProcessTree,
-) -> Result<i32, Failure> {
-    let text = match cli::parse(arguments.iter().skip(1).cloned())? {
-        Command::Help => cli::HELP.to_owned(),
-        Command::Version => format!("landstrip {}\n", env!("CARGO_PKG_VERSION")),
-        Command::Denials(form, since) => store::list(form, since.as_deref())?,
-        Command::Watch(process) => {
-            drop(child);
-            watch::run(process, tree)?;
-            return Ok(0);
-        }
-        Command::Init => init::policy_for(Path::new(".")),
-        Command::Check(invocation) => examine::check(&invocation, &child)?,
-        Command::Explain(invocation, extent, words) => {
-            examine::explain(&invocation, &child, extent, &words)?
-        }
-        Command::Doctor(invocation, form) => {
-            return story::run(&invocation, form, child, tree);
-        }
-        Command::Learn(invocation, policy, tool) => {
-            let tool = Tool::of(arguments, tool, environment::words);
-            return learn::run(&invocation, &policy, &tool, child, tree);
-        }
-        Command::Run(invocation, tool) => {
-            let tool = Tool::of(arguments, tool, environment::words);
-            return run::run(&invocation, &tool, child, tree);
-        }
-    };
-    let mut output = std::io::stdout();
-    // A closed standard output is the caller's choice.
-    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
-    Ok(0)
-}

@@ -2,29 +2,21 @@
 
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
-use landstrip_core::report::traps::{Reports, Traps};
+use landstrip_core::report::traps::Traps;
 use landstrip_core::session::launch::Tool;
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::process_tree::ProcessTree;
 use landstrip_core::session::surroundings::Surroundings;
-use people::advice::entered::entered;
-use people::advice::grounds::on_grounds;
-use people::advice::suggest;
-use people::advice::unseen::unseen;
 use people::cli::Invocation;
 use people::consent;
-use people::load::{Loaded, add, load};
+use people::load::{Loaded, load};
 use people::observe::Reporter;
-use people::reports::Remedies;
+use people::reports::aftermath::Aftermath;
 use people::reports::collected::{Collected, Wanted};
 use people::store;
 use policy::remarks::Remarks;
 use std::sync::Arc;
-
-/// In the place of what is looked for in the work tree once the command has ended.
-const NO_ANSWER: &str = "a file system that may be written, or the working directory is on, does not answer: nothing is advised, \
-    nor looked for in the work tree, and directories of this run are removed by a later one";
 
 /// Runs `tool` in the sandbox that `invocation` names, and ends what it leaves behind; returns its status.
 ///
@@ -57,7 +49,7 @@ fn run_with(
     let surroundings = Surroundings::look(child.is_scoped(), child.shares_input())?;
     let loaded = load(invocation, remarks)?;
     let mut notes = loaded.notes();
-    let Loaded { mut policy, reports, unwatched, mut remarks, caller } = loaded;
+    let Loaded { mut policy, reports, unwatched, remarks, caller } = loaded;
     let tell = Some(consent::feed::tell as fn(&Denial));
     collected.want(Wanted { reports, ignored: store::ignored(&policy, tool), tell });
     let platform = (&child, &surroundings);
@@ -71,35 +63,9 @@ fn run_with(
     drop(prompter);
     let (status, ended) = served?;
     // People are told of it once nothing of the command runs any more.
-    add(&mut remarks, notes);
     traps.settle();
-    let unseen = || match reports {
-        Reports::Nothing => None,
-        _ => unseen(status, tool, &prepared.policy, unwatched, &collected.refused()),
-    };
-    // What can be advised, and what is left in the work tree, is looked for there.
-    let answers = prepared.file_systems_answer();
-    people::reports::print(collected, status != 0, unseen, |denials| match answers {
-        true => on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
-            suggest::remedies(denials, grounds)
-        }),
-        false => Remedies::default(),
-    });
-    let left = || match answers {
-        true => entered(&prepared.policy, &caller),
-        false => Some(NO_ANSWER.to_owned()),
-    };
-    if !matches!(reports, Reports::Nothing)
-        && let Some(what) = left()
-    {
-        people::reports::warn(collected, &what);
-    }
-    if prepared.policy.keeps_denials && answers {
-        on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
-            store::keep(&collected.reported(), tool, &caller, grounds);
-        });
-    }
+    let aftermath = Aftermath { reports, unwatched, remarks, caller };
+    aftermath.print(collected, (&prepared, notes), (tool, status));
     prepared.leave();
-    std::mem::forget((remarks, caller));
     ended.inspect_err(|_| people::reports::show()).map(|()| status)
 }

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use common::trap::Trap;
+use common::trap::write_internal;
 use core::ffi::CStr;
 use core::fmt::{self, Write};
 use rustix::fd::BorrowedFd;
@@ -28,7 +28,7 @@ pub(crate) fn report(Failure(step, errno): &Failure) {
     ];
     let pairs = if advice.is_empty() { &pairs[..3] } else { &pairs[..] };
     let mut line = Text::new();
-    if Trap::Internal(pairs).write_line(&mut line).is_ok() {
+    if write_internal(&mut line, pairs).is_ok() {
         let _ = io::write(standard_error(), line.as_bytes());
     }
 }

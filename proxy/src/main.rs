@@ -45,7 +45,7 @@ mod tunnel;
 mod upstream;
 mod watch;
 
-use common::trap::Trap;
+use common::trap::write_internal;
 use control::Control;
 use error::ProxyError;
 use proxy::Proxy;
@@ -101,6 +101,6 @@ fn tell_in_json(error: &ProxyError) {
     let message = error.to_string();
     let mut line = String::new();
     let pairs = [("source", &b"proxy"[..]), ("message", message.as_bytes())];
-    let _ = Trap::Internal(&pairs).write_line(&mut line);
+    let _ = write_internal(&mut line, &pairs);
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

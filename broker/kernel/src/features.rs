@@ -6,9 +6,7 @@
 use super::{errno, ruleset};
 use common::landlock::{RulesetAttributes, is_lacking};
 use nix::libc;
-use rustix::fd::{FromRawFd, OwnedFd};
-use rustix::io::{self, Errno};
-use std::fmt;
+use rustix::io::Errno;
 
 bitflags::bitflags! {
     /// What of Landlock there is. What is not, the broker or the filter sees to, or nothing runs.
@@ -29,41 +27,19 @@ bitflags::bitflags! {
     }
 }
 
-/// A part of Landlock.
-#[derive(Debug)]
-pub struct Part {
-    pub feature: Features,
-    pub name: &'static str,
-    /// The first kernel that has it.
-    pub since: &'static str,
-    attributes: RulesetAttributes,
-}
-
 const fn files(access: u64) -> RulesetAttributes {
     RulesetAttributes { handled_access_fs: access, handled_access_net: 0, scoped: 0 }
 }
 
-const fn part(
-    feature: Features,
-    name: &'static str,
-    since: &'static str,
-    attributes: RulesetAttributes,
-) -> Part {
-    Part { feature, name, since, attributes }
-}
-
-/// In the order in which they came.
+/// The attributes of a ruleset that show each, in the order in which they came.
 #[rustfmt::skip]
-pub const PARTS: [Part; 6] = [
-    part(Features::FILES, "rules for files", "5.13", files((1 << 13) - 1)),
-    part(Features::MOVES, "moves between directories", "5.19", files(1 << 13)),
-    part(Features::TRUNCATION, "truncation", "6.2", files(1 << 14)),
-    part(Features::TCP, "rules for TCP", "6.7", RulesetAttributes { handled_access_net: 3, ..files(0) }),
-    part(Features::DEVICES, "control of devices", "6.10", files(1 << 15)),
-    part(
-        Features::SCOPES, "scopes for signals and abstract sockets", "6.12",
-        RulesetAttributes { scoped: 3, ..files(0) },
-    ),
+const PARTS: [(Features, RulesetAttributes); 6] = [
+    (Features::FILES, files((1 << 13) - 1)),
+    (Features::MOVES, files(1 << 13)),
+    (Features::TRUNCATION, files(1 << 14)),
+    (Features::TCP, RulesetAttributes { handled_access_net: 3, ..files(0) }),
+    (Features::DEVICES, files(1 << 15)),
+    (Features::SCOPES, RulesetAttributes { scoped: 3, ..files(0) }),
 ];
 
 /// Why nothing can run.
@@ -88,9 +64,9 @@ impl Features {
     /// Tries each.
     pub fn probe() -> Result<Self, Missing> {
         let mut found = Self::empty();
-        for part in &PARTS {
-            match ruleset::create(&part.attributes) {
-                Ok(_) => found |= part.feature,
+        for (feature, attributes) in &PARTS {
+            match ruleset::create(attributes) {
+                Ok(_) => found |= *feature,
                 Err(errno) if is_lacking(errno.raw_os_error()) => {}
                 Err(errno) => return Err(Missing::Landlock(errno)),
             }
@@ -103,73 +79,11 @@ impl Features {
     }
 }
 
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Landlock(Errno::NOSYS) => f.write_str(
-                "it is built without Landlock (CONFIG_SECURITY_LANDLOCK); Linux 6.1 with it is needed",
-            ),
-            Self::Landlock(Errno::OPNOTSUPP) => f.write_str(
-                "Landlock is not enabled at boot: landlock must be among lsm= of its command line",
-            ),
-            Self::Landlock(Errno::PERM) => f.write_str(
-                "what surrounds this program, such as a container's seccomp profile, refuses Landlock",
-            ),
-            Self::Landlock(errno) => write!(f, "Landlock says {}", std::io::Error::from(*errno)),
-            Self::Features(missing) => {
-                f.write_str("its Landlock lacks ")?;
-                let missing = PARTS.iter().filter(|part| missing.contains(part.feature));
-                for (position, Part { name, since, .. }) in missing.enumerate() {
-                    let comma = if position == 0 { "" } else { ", " };
-                    write!(f, "{comma}{name} (Linux {since})")?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-/// linux/seccomp.h
-const SET_MODE_FILTER: u32 = 1;
-const NEW_LISTENER: u64 = 1 << 3;
-
-/// Installs a filter with a listener, which allows everything, for a thread that ends with it.
-///
-/// # Errors
-/// Returns why none can be had here: [`Errno::BUSY`] where another supervisor has one, as on WSL2, and
-/// [`Errno::PERM`] inside of another sandbox.
-pub fn try_listener() -> io::Result<()> {
-    const RETURN: u16 = 0x06;
-    const ALLOW: u32 = 0x7fff_0000;
-    let install = || {
-        let mut allow = libc::sock_filter { code: RETURN, jt: 0, jf: 0, k: ALLOW };
-        let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
-        let program = &raw const program;
-        // SAFETY: the program and its one instruction live until the kernel has copied them.
-        let result =
-            unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, NEW_LISTENER, program) };
-        match i32::try_from(result) {
-            // SAFETY: the kernel just returned it, and nothing else holds it.
-            Ok(listener) if listener >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(listener) }),
-            _ => Err(errno::last()),
-        }
-    };
-    std::thread::spawn(move || install().map(drop)).join().unwrap_or(Err(Errno::AGAIN))
-}
-
-/// What of seccomp user notification this kernel lacks, in words; nothing if a filter can be installed
-/// with it. Looked for when one could not be.
-pub fn missing_of_notification() -> Option<&'static str> {
-    const GET_ACTION_AVAIL: u32 = 2;
-    let user_notif = 0x7fc0_0000_u32;
-    let action = &raw const user_notif;
-    // SAFETY: reads one action.
-    let result = unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, action) };
-    (result != 0).then_some("seccomp user notification (CONFIG_SECCOMP_FILTER)")
-}
-
 /// Whether signals with a handler wait until a received call is answered (Linux 5.19).
 pub fn signals_wait() -> bool {
+    /// linux/seccomp.h
+    const SET_MODE_FILTER: u32 = 1;
+    const NEW_LISTENER: u64 = 1 << 3;
     const WAIT_KILLABLE_RECV: u64 = 1 << 5;
     let flags = NEW_LISTENER | WAIT_KILLABLE_RECV;
     let none = std::ptr::null::<u8>();
@@ -183,30 +97,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_with_the_kernel_that_has_it() {
-        let text = |missing: Missing| missing.to_string();
-        assert_eq!(
-            text(Missing::Features(Features::MOVES | Features::FILES)),
-            "its Landlock lacks rules for files (Linux 5.13), moves between directories (Linux 5.19)"
-        );
-        assert!(text(Missing::Landlock(Errno::NOSYS)).contains("CONFIG_SECURITY_LANDLOCK"));
-        assert!(text(Missing::Landlock(Errno::OPNOTSUPP)).contains("lsm="));
-    }
-
-    #[test]
     fn what_is_found_is_what_the_kernel_takes() {
         let found = Features::probe().unwrap();
-        for part in &PARTS {
-            let taken = ruleset::create(&part.attributes).is_ok();
-            assert_eq!(found.contains(part.feature), taken, "{part:?}");
+        for (feature, attributes) in &PARTS {
+            let taken = ruleset::create(attributes).is_ok();
+            assert_eq!(found.contains(*feature), taken, "{feature:?}");
         }
         // The probe can tell.
         let unknown = RulesetAttributes { scoped: 1 << 63, ..RulesetAttributes::default() };
         assert_eq!(ruleset::create(&unknown).err(), Some(Errno::INVAL));
-        assert_eq!(missing_of_notification(), None);
         assert!(signals_wait());
-        rustix::thread::set_no_new_privs(true).unwrap();
-        // The thread that had one has ended with it.
-        assert_eq!([try_listener(), try_listener()], [Ok(()); 2]);
     }
 }

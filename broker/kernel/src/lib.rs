@@ -12,7 +12,6 @@ pub mod bound;
 mod copy;
 pub mod credentials;
 pub mod cwd_guard;
-pub mod denied_syscalls;
 pub mod diag;
 mod errno;
 pub mod fd_scan;

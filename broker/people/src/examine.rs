@@ -8,7 +8,7 @@ use crate::load::{Loaded, add, load};
 use crate::reports::collected::{Collected, Wanted};
 use common::proxy::Unlisted;
 use landstrip_core::domains::proxy::Proxy;
-use landstrip_core::domains::{setup, upstream};
+use landstrip_core::domains::setup;
 use landstrip_core::report::failure::Failure;
 use landstrip_core::report::traps::Traps;
 use landstrip_core::session::launch::{self, Watched};
@@ -17,6 +17,7 @@ use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::surroundings::Surroundings;
 use policy::callers::Caller;
 use policy::remarks::Remarks;
+use routes::upstream;
 use rules::policy::{Needs, Network};
 use std::ffi::OsString;
 
@@ -64,7 +65,8 @@ fn check_proxies(network: &Network) -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     let own = upstream::own_ports(network, &upstream::is_served);
-    let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+    let upstreams = upstream::choose(network, own, &upstream::is_served)
+        .map_err(|reason| Failure::Internal("proxy", reason))?;
     setup::packet(network, &upstreams, Unlisted::Refused)?;
     let chosen = [upstreams.requests, upstreams.tunnels].into_iter().flatten();
     let mut names: Vec<_> = chosen.map(|caller| caller.variable).collect();

@@ -7,6 +7,7 @@
 //! | [`cli`] | options and the help | run anything |
 //! | [`load`] | the way from the options to a policy | run anything |
 //! | [`advice`] | what a policy would have to say for what was refused or learned | change a policy |
+//! | [`commands`] | what the command line asks for | confine |
 //! | [`consent`] | who is asked during a run, how, and by which rules | confine |
 //! | [`explain`] | what a policy means, in words, for `--explain` | judge by itself |
 //! | [`doctor`] | what the platform gives, and attempts on a sandbox from inside, for `--doctor` | confine |
@@ -23,6 +24,7 @@
 
 pub mod advice;
 pub mod cli;
+pub mod commands;
 pub mod consent;
 pub mod doctor;
 pub mod environment;

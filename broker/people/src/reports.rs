@@ -1,17 +1,18 @@
 //! What is said of a run's denials once it has ended, and of its status.
 
-use crate::advice::launch;
 use crate::advice::noise::{can_matter_alone, is_noise_of_success};
 use crate::advice::suggest::looked_up;
 use crate::consent::{feed, tty};
 use collected::Collected;
-use common::trap::{FileOperation, Mechanism, Trap};
+use common::trap::FileOperation;
 use landstrip_core::report::denials::Denial;
-use landstrip_core::report::denials::line;
 use landstrip_core::report::failure::Failure;
+use lines::{denial_line, failure_line, internal, list};
 use std::io::{IsTerminal, Write};
 
+pub mod aftermath;
 pub mod collected;
+pub mod lines;
 pub mod names;
 mod query;
 mod stream;
@@ -35,12 +36,9 @@ pub fn tell_status(collected: &Collected, outcome: &Result<i32, Failure>) {
     feed::end();
     let (why, whose, status) = match outcome {
         Ok(status) => (String::new(), "tool", *status),
-        Err(failure) => {
-            let advice = launch::about(failure).unwrap_or_default();
-            (failure.line(&advice), "landstrip", failure.status())
-        }
+        Err(failure) => (failure_line(failure), "landstrip", failure.status()),
     };
-    let exit = line(&Trap::Exit(whose.as_bytes(), status.to_string().as_bytes()));
+    let exit = list("Exit", &[whose.as_bytes(), status.to_string().as_bytes()]);
     collected.write(|stream| stream.finish((why + &exit).as_bytes()));
 }
 
@@ -61,16 +59,16 @@ pub fn print(
     let (mut shown, limit) = shown(&order, failed);
     let rest = shown.len().saturating_sub(limit) + uncounted;
     shown.truncate(limit);
-    let mut text: String = shown.iter().map(|denial| line(&denial.trap())).collect();
+    let mut text: String = shown.iter().map(|denial| denial_line(denial)).collect();
     if rest > 0 {
         let rest = rest.to_string();
         let pairs = [("source", &b"report"[..]), ("unreported", rest.as_bytes())];
-        text.push_str(&line(&Trap::Internal(&pairs)));
+        text.push_str(&internal(&pairs));
     }
     let noise = collected.noise();
     if text.is_empty() && failed {
         shown = noise.iter().filter(|denial| can_matter_alone(denial)).collect();
-        text = shown.iter().map(|denial| line(&denial.trap())).collect();
+        text = shown.iter().map(|denial| denial_line(denial)).collect();
         if let Some(unseen) = unseen() {
             text.push_str(&format!("landstrip: {unseen}\n"));
         }
@@ -100,7 +98,7 @@ pub fn show() {
 /// Warns of what the command may have left: on the caller's descriptor, else on standard error.
 pub fn warn(collected: &Collected, what: &str) {
     let pairs = [("source", &b"left"[..]), ("warning", what.as_bytes())];
-    if !collected.write(|stream| stream.write(line(&Trap::Internal(&pairs)).as_bytes())) {
+    if !collected.write(|stream| stream.write(internal(&pairs).as_bytes())) {
         say(&format!("landstrip: {what}\n"));
     }
 }
@@ -109,8 +107,9 @@ pub fn warn(collected: &Collected, what: &str) {
 fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
     if failed {
         let is_named = order.iter().any(|denial| looked_up(denial).is_some());
-        let unnamed =
-            |denial: &&Denial| matches!(denial, Denial::Lookup(..)) && looked_up(denial).is_none();
+        let unnamed = |denial: &&Denial| {
+            matches!(denial, Denial::Lookup { .. }) && looked_up(denial).is_none()
+        };
         let said = order.iter().filter(|denial| !(is_named && unnamed(denial)));
         return (said.collect(), LINES_MAX);
     }
@@ -119,7 +118,7 @@ fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
     // A tool that cannot look a name up asks the proxy, which names the host that it refuses.
     let network = order.iter().filter(|denial| match denial {
         Denial::Network(..) | Denial::Datagram(_) | Denial::Domain(_) => true,
-        Denial::Lookup(_, by) => *by == Mechanism::Proxy,
+        Denial::Lookup { by_proxy, .. } => *by_proxy,
         _ => false,
     });
     let missed = writes.chain(network).filter(|denial| !is_noise_of_success(denial));

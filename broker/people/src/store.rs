@@ -7,9 +7,9 @@ use crate::advice::suggest::{self, Grounds, quote};
 use crate::cli::Form;
 use crate::explain::page::{json_line, plain};
 use crate::load::unusable;
+use crate::reports::lines::denial_line;
 use landstrip_core::compile::runs::hold;
 use landstrip_core::report::denials::Denial;
-use landstrip_core::report::denials::line;
 use landstrip_core::report::failure::{Failure, say};
 use landstrip_core::session::launch::Tool;
 use policy::callers::Caller;
@@ -70,7 +70,7 @@ pub fn keep(denials: &[Denial], tool: &Tool<'_>, caller: &Caller, grounds: &Grou
         let remedy = remedies.line.unwrap_or_default();
         let remedy = remedy.trim_end().trim_start_matches("landstrip: ");
         let entry = json!({ "time": time, "program": name.to_string_lossy(), "directory": directory,
-            "report": parsed(&line(&denial.trap())), "advice": advice, "remedy": remedy });
+            "report": parsed(&denial_line(denial)), "advice": advice, "remedy": remedy });
         format!("{entry}\n")
     };
     let text: String = denials.iter().take(OF_RUN_MAX).map(entry).collect();

@@ -10,7 +10,7 @@ use super::answers::Answerer;
 use super::watch::Watch;
 use crate::ask::{Job, Waiting};
 use crate::call::decode::Call;
-use crate::report::failure::Failure;
+use crate::report::failure::warn;
 use kernel::listener::Listener;
 use kernel::request::{Request, Wait};
 use kernel::threads::{CALL_STACK, SMALL_STACK, lock, spawn};
@@ -258,8 +258,7 @@ impl WorkerPool {
     fn report_limit(&self) {
         static IS_SAID: AtomicBool = AtomicBool::new(false);
         if !IS_SAID.swap(true, Ordering::SeqCst) {
-            let message = "too many calls wait for peers: more of them fail with EAGAIN";
-            Failure::Internal("broker", message.to_owned()).print();
+            warn("broker", "too many calls wait for peers: more of them fail with EAGAIN");
         }
     }
 }

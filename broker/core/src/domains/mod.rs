@@ -2,10 +2,8 @@
 //! the command is told of it, and which proxy of the caller's it goes through.
 
 mod clients;
-pub mod direct;
 mod names;
 mod ports;
 pub mod proxy;
 pub mod setup;
-pub mod upstream;
 pub mod waiting;

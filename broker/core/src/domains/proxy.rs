@@ -9,14 +9,12 @@ mod admission;
 mod last_words;
 
 use super::clients::Clients;
-use super::direct::Direct;
 use super::names::Names;
 use super::ports::Port;
 use super::setup;
-use super::upstream::{self, Upstreams};
 use super::waiting::{self, Connection as AtProxy, Heard, Words};
 use crate::report::denials::Denial;
-use crate::report::failure::Failure;
+use crate::report::failure::{Failure, warn};
 use crate::report::permitted::{Permitted, Witness};
 use crate::report::traps::Traps;
 use common::asking::Outcome;
@@ -25,6 +23,8 @@ use common::proxy::{Client, Unlisted};
 use common::told::Told;
 use kernel::threads::lock;
 use kernel::{inherited, proc};
+use routes::direct::Direct;
+use routes::upstream::{self, Upstreams};
 use rules::address::{Endpoint, canonical};
 use rules::policy::{Needs, Network};
 use rules::proxies::CallerProxies;
@@ -82,7 +82,7 @@ impl Proxy {
     /// The proxy, if the policy calls for one.
     ///
     /// # Errors
-    /// As [`upstream::choose`], and [`Failure::Internal`] if a port cannot be bound.
+    /// Returns [`Failure::Internal`] as [`upstream::choose`], and if a port cannot be bound.
     pub fn wanted(network: &Network) -> Result<Option<Self>, Failure> {
         let needs = Needs::of(network);
         if needs.hosts {
@@ -116,7 +116,8 @@ impl Proxy {
         let http = Port::bind(Client::Http, http, "httpProxyPort")?;
         let socks = Port::bind(Client::Socks, socks, "socksProxyPort")?;
         let own = [Some(http.number), Some(socks.number)];
-        let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+        let upstreams = upstream::choose(network, own, &upstream::is_served)
+            .map_err(|reason| Failure::Internal("proxy", reason))?;
         Self::at([http, socks], network, (&upstreams, Names::read(&network.hosts)), witness)
     }
 
@@ -190,7 +191,7 @@ impl Proxy {
             let control = self.start().map_err(|error| {
                 let program = self.program.display();
                 let message = format!("{program} cannot be started: {error}");
-                Failure::Internal("proxy", message).print();
+                warn("proxy", &message);
                 Errno::CONNREFUSED
             })?;
             running.control = Some(control);

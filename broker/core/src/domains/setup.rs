@@ -1,9 +1,9 @@
 //! What the proxy is started with: the rules, and the proxies of the caller that it goes through.
 
-use super::upstream::Upstreams;
 use crate::report::failure::Failure;
 use common::proxy::{SETUP_MAX, Setup, Unlisted};
 use common::wire::WireError;
+use routes::upstream::Upstreams;
 use rules::policy::Network;
 use rules::proxies::CallerProxy;
 

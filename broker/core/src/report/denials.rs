@@ -1,6 +1,6 @@
 //! What was refused, as a report names it.
 
-use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
+use common::trap::{FileOperation, NetworkOperation};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -15,8 +15,8 @@ pub enum Denial {
     Trial(Vec<u8>),
     /// A message by UDP, or another one that no proxy carries: to whom.
     Datagram(Vec<u8>),
-    /// A lookup of a name, as a report calls it: one by UDP, or one that the proxy answered.
-    Lookup(Vec<u8>, Mechanism),
+    /// A lookup of a name, as a report calls it: one that the proxy answered, or one by UDP.
+    Lookup { text: Vec<u8>, by_proxy: bool },
     /// By the proxy: `host:port`.
     Domain(Vec<u8>),
 }
@@ -25,14 +25,6 @@ pub enum Denial {
 const LOOKUP: &str = "name lookup (UDP)";
 pub const LOOKUP_OF: &str = "name lookup of ";
 
-/// A trap as the line that it is written as.
-pub fn line(trap: &Trap<'_>) -> String {
-    let mut line = String::new();
-    // Writing to a String cannot fail.
-    let _ = trap.write_line(&mut line);
-    line
-}
-
 impl Denial {
     /// To whom or what access was refused.
     pub fn target(&self) -> &[u8] {
@@ -40,27 +32,9 @@ impl Denial {
         | Self::Network(_, target)
         | Self::Trial(target)
         | Self::Datagram(target)
-        | Self::Lookup(target, _)
+        | Self::Lookup { text: target, .. }
         | Self::Domain(target)) = self;
         target
-    }
-
-    /// As a report has it.
-    pub fn trap(&self) -> Trap<'_> {
-        match self {
-            Self::File(operation, path) => Trap::Filesystem(*operation, path, Mechanism::Seccomp),
-            Self::Network(operation, target) => {
-                Trap::Network(*operation, target, Mechanism::Seccomp)
-            }
-            Self::Trial(text) => Trap::Network(NetworkOperation::Bind, text, Mechanism::Seccomp),
-            Self::Datagram(text) => {
-                Trap::Network(NetworkOperation::Connect, text, Mechanism::Seccomp)
-            }
-            Self::Lookup(text, by) => Trap::Network(NetworkOperation::Connect, text, *by),
-            Self::Domain(target) => {
-                Trap::Network(NetworkOperation::Connect, target, Mechanism::Proxy)
-            }
-        }
     }
 
     /// A denial on the file at `path`.
@@ -71,11 +45,11 @@ impl Denial {
     /// A lookup of `name` by UDP, if that is known.
     pub fn lookup(name: Option<&str>) -> Self {
         let text = name.map_or_else(|| LOOKUP.to_owned(), |name| format!("{LOOKUP_OF}{name}"));
-        Self::Lookup(text.into_bytes(), Mechanism::Seccomp)
+        Self::Lookup { text: text.into_bytes(), by_proxy: false }
     }
 
     /// A lookup of `name` that the proxy answered: no rule permits it.
     pub fn unknown(name: &[u8]) -> Self {
-        Self::Lookup([LOOKUP_OF.as_bytes(), name].concat(), Mechanism::Proxy)
+        Self::Lookup { text: [LOOKUP_OF.as_bytes(), name].concat(), by_proxy: true }
     }
 }

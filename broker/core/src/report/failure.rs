@@ -1,10 +1,10 @@
-//! Why landstrip gave up: one line of JSON and an exit status each.
+//! Why landstrip gave up, and the exit status of each. What is said of it stands outside of the core.
 
-use crate::report::denials::line;
 use crate::report::errno::strerror;
 use common::exit;
-use common::trap::Trap;
+use common::trap::write_internal;
 use common::wire::Step;
+use kernel::features::Missing;
 use rustix::io::Errno;
 use std::io::Write;
 use std::path::Path;
@@ -20,6 +20,8 @@ pub enum Failure {
     Launch(Vec<u8>, Errno),
     /// The child cannot be confined, or what it needs for that did not come.
     Step(Step, Errno),
+    /// The kernel lacks this, without which nothing can be confined.
+    Lacking(Missing),
     /// The platform or a system call does not let us.
     Internal(&'static str, String),
 }
@@ -79,46 +81,22 @@ impl Failure {
     pub fn status(&self) -> i32 {
         match self {
             Self::Usage(_) => exit::USAGE,
-            Self::Pairs(_) | Self::Step(..) | Self::Internal(..) => exit::FAILED,
+            Self::Pairs(_) | Self::Step(..) | Self::Lacking(_) | Self::Internal(..) => exit::FAILED,
             Self::Launch(_, Errno::NOENT) => exit::NOT_FOUND,
             Self::Launch(..) => exit::CANNOT_EXECUTE,
         }
     }
+}
 
-    /// Prints it on standard error.
-    pub fn print(&self) {
-        self.print_with("");
-    }
-
-    /// The same, with what can be done about a tool that cannot be executed, or why a step failed.
-    pub fn print_with(&self, advice: &str) {
-        // A closed standard error leaves only the exit status to tell.
-        let _ = std::io::stderr().write_all(self.line(advice).as_bytes());
-    }
-
-    /// The report of it.
-    pub fn line(&self, advice: &str) -> String {
-        match self {
-            Self::Usage(message) => line(&Trap::Usage(message.as_bytes())),
-            Self::Pairs(pairs) => {
-                let pairs: Vec<(&str, &[u8])> =
-                    pairs.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
-                line(&Trap::Internal(&pairs))
-            }
-            Self::Launch(tool, errno) => {
-                let message = format!("{}{advice}", strerror(*errno));
-                line(&Trap::Launch(tool, message.as_bytes()))
-            }
-            Self::Step(_, errno) => {
-                let message = if advice.is_empty() { strerror(*errno) } else { advice.to_owned() };
-                Self::Internal("platform", message).line("")
-            }
-            Self::Internal(source, message) => {
-                let pairs = [("source", source.as_bytes()), ("message", message.as_bytes())];
-                line(&Trap::Internal(&pairs))
-            }
-        }
-    }
+/// Prints what went wrong and ends nothing.
+pub(crate) fn warn(source: &str, message: &str) {
+    let mut line = String::new();
+    // Writing to a String cannot fail; a closed standard error is the caller's choice.
+    let _ = write_internal(
+        &mut line,
+        &[("source", source.as_bytes()), ("message", message.as_bytes())],
+    );
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// Prints a line for people.

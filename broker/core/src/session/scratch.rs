@@ -8,7 +8,7 @@ use super::removal;
 use crate::compile::runs::{self, NotHeld};
 use crate::files::reserve::{KEPT_MAX, Reserve};
 use crate::report::errno::strerror;
-use crate::report::failure::Failure;
+use crate::report::failure::{Failure, warn};
 use crate::report::traps::Traps;
 use kernel::identity::{Fronts, Identity};
 use kernel::long_paths::identity_of;
@@ -262,7 +262,7 @@ impl Drop for Scratch {
         if let Err(errno) = self.held.remove(&mut no_limit) {
             let path = self.path().display();
             let message = format!("cannot remove all of {path}: {}", strerror(errno));
-            Failure::Internal("TMPDIR", message).print();
+            warn("TMPDIR", &message);
         }
     }
 }

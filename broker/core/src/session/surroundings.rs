@@ -35,10 +35,7 @@ impl Surroundings {
         check_proc()?;
         let streams_send = check_streams()?;
         let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mountinfo", errno))?;
-        let features = Features::find(is_scoped).map_err(|missing| {
-            let message = format!("this kernel cannot confine the command: {missing}");
-            Failure::Internal("platform", message)
-        })?;
+        let features = Features::find(is_scoped).map_err(Failure::Lacking)?;
         let input = if shares_input == Some(false) { Ok(None) } else { inherited::input_pipe() };
         let shared_input = input.map_err(|errno| unfit("standard input", errno))?;
         Ok(Self { mounts, streams_send, shared_input, features })

@@ -1,9 +1,11 @@
 //! What to do where a tool cannot be executed.
 
+use crate::explain::parts;
 use common::wire::Step;
-use kernel::features::{self, Features};
+use kernel::features::Features;
 use landstrip_core::report::errno::strerror;
 use landstrip_core::report::failure::Failure;
+use probes::seccomp;
 use rustix::io::Errno;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -16,6 +18,9 @@ pub fn about(failure: &Failure) -> Option<Cow<'static, str>> {
     match failure {
         Failure::Launch(tool, errno) => about_tool(tool, *errno).map(Cow::from),
         Failure::Step(step, errno) => Some(explain(*step, *errno).into()),
+        Failure::Lacking(missing) => {
+            Some(format!("this kernel cannot confine the command: {}", parts::why(missing)).into())
+        }
         _ => None,
     }
 }
@@ -81,7 +86,7 @@ fn explain(step: Step, errno: Errno) -> String {
         (Step::Filter, Errno::PERM) => {
             "the surrounding sandbox, such as another landstrip, lets no listener be installed"
         }
-        (Step::Filter, Errno::INVAL | Errno::NOSYS) => match features::missing_of_notification() {
+        (Step::Filter, Errno::INVAL | Errno::NOSYS) => match seccomp::missing_of_notification() {
             Some(missing) => return format!("this kernel lacks {missing}"),
             None => "the filter could not be installed",
         },

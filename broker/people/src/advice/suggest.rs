@@ -12,9 +12,9 @@ mod values;
 
 use super::noise;
 use crate::reports::Remedies;
+use crate::reports::lines;
 use crate::reports::names::OPTION;
-use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
-use landstrip_core::report::denials::line;
+use common::trap::{FileOperation, NetworkOperation};
 use landstrip_core::report::denials::{Denial, LOOKUP_OF};
 use policy::harmless;
 use policy::keys::Item;
@@ -122,7 +122,7 @@ pub fn remedies(denials: &[&Denial], grounds: &Grounds<'_>) -> Remedies {
 
 /// The name that was looked up, if this is a lookup and it is known.
 pub(crate) fn looked_up(denial: &Denial) -> Option<&str> {
-    let Denial::Lookup(text, _) = denial else { return None };
+    let Denial::Lookup { text, .. } = denial else { return None };
     std::str::from_utf8(text).ok()?.strip_prefix(LOOKUP_OF)
 }
 
@@ -186,8 +186,7 @@ impl Advice {
         let file = presets::name(&origin.file).unwrap_or(origin.file.as_os_str());
         let number = origin.line.to_string();
         let rule = [key.as_bytes(), text.as_bytes(), file.as_bytes(), number.as_bytes()];
-        let [key, text, file, number] = rule;
-        push_new(&mut self.denied_by, line(&Trap::DeniedBy(key, text, file, number)));
+        push_new(&mut self.denied_by, lines::list("DeniedBy", &rule));
     }
 
     fn line(&self, unknown: &[String]) -> Option<String> {
@@ -293,7 +292,7 @@ impl Grounds<'_> {
                 add(&mut advice.too_much, "network.allowNetwork = true", quote(&target));
             }
             Denial::Trial(_) => {}
-            Denial::Lookup(_, by) => {
+            Denial::Lookup { by_proxy, .. } => {
                 if let Some(name) = looked_up(denial) {
                     if let Some(rule) = rule_for(&self.network.denied_domains, name, None) {
                         return self.advise_against(rule, advice);
@@ -305,7 +304,7 @@ impl Grounds<'_> {
                         add(&mut advice.allow, "network.allowedDomains", quote(name));
                     }
                     // Where lookups are answered, this one came a way on which they cannot be.
-                    if *by != Mechanism::Proxy && !self.network.allowed_domains.is_empty() {
+                    if !by_proxy && !self.network.allowed_domains.is_empty() {
                         advice.direct.push(name.to_owned());
                     }
                 }

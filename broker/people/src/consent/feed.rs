@@ -3,9 +3,9 @@
 
 use super::watcher;
 use super::wire::Wire;
+use crate::reports::lines::denial_line;
 use kernel::threads::{lock, spawn};
 use landstrip_core::report::denials::Denial;
-use landstrip_core::report::denials::line;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,7 +102,7 @@ impl Watcher {
         if self.told.len() >= TOLD_MAX || !self.told.insert(denial.clone()) {
             return true;
         }
-        let report: Option<Value> = serde_json::from_str(&line(&denial.trap())).ok();
+        let report: Option<Value> = serde_json::from_str(&denial_line(denial)).ok();
         self.wire.say(&json!({ "denied": report }))
     }
 }

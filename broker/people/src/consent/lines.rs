@@ -1,9 +1,8 @@
 //! The lines of the protocol: one JSON object each (landstrip(1), Asking). Pure.
 
 use super::{Answer, End, Question, Said};
-use common::trap;
+use crate::reports::lines::{denial_line, quoted as string};
 use landstrip_core::ask::Rule;
-use landstrip_core::report::denials::line;
 use serde_json::Value;
 
 /// Longest line, both ways.
@@ -21,7 +20,7 @@ pub(super) fn question(question: &Question<'_>) -> Option<String> {
 
 fn written(question: &Question<'_>, with_details: bool) -> String {
     let Question { number, denial, rule, asker } = question;
-    let report = line(&denial.trap());
+    let report = denial_line(denial);
     let program = asker.program.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let (arguments, directory) = match with_details {
         true => (&*asker.arguments, &*asker.directory),
@@ -69,13 +68,6 @@ pub(super) fn not_understood(why: &str) -> String {
 
 fn pair(rule: &Rule) -> String {
     format!("{},{}", string(rule.key.as_bytes()), string(rule.value.as_bytes()))
-}
-
-fn string(text: &[u8]) -> String {
-    let mut quoted = String::new();
-    // Writing to a String cannot fail.
-    let _ = trap::string(&mut quoted, text);
-    quoted
 }
 
 /// What a line of the other side's says.

@@ -1,7 +1,9 @@
 //! What this kernel and host give a sandbox, found by trying, and what to do about what is missing.
 
 use crate::explain::notes::substitutes;
-use kernel::features::{self, Features, Missing};
+use crate::explain::parts;
+use kernel::features::{Features, Missing};
+use probes::seccomp;
 use rustix::io::{self, Errno};
 use std::fs;
 
@@ -63,7 +65,7 @@ pub fn look(reach: &Reach) -> Vec<Finding> {
     ];
     findings.extend(yama());
     findings.push(filters());
-    findings.push(listener(features::try_listener()));
+    findings.push(listener(seccomp::try_listener()));
     let namespaces = match read("/proc/sys/user/max_user_namespaces").as_deref() {
         Some("0") | None => "none",
         Some(_) => "there may be some",
@@ -104,7 +106,7 @@ fn landlock(probed: Result<Features, Missing>) -> Finding {
         }
         Missing::Landlock(_) => "boot a kernel with CONFIG_SECURITY_LANDLOCK=y",
     };
-    finding("Landlock", State::Missing, missing.to_string(), Some(advice))
+    finding("Landlock", State::Missing, parts::why(&missing), Some(advice))
 }
 
 fn surroundings(wrong: Option<&str>) -> Finding {

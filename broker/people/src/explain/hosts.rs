@@ -3,10 +3,10 @@
 
 use super::InForce;
 use super::answer::{Answer, Layer, Rule};
-use landstrip_core::domains::direct::patterns;
 use policy::keys::Item;
 use policy::origins::Origins;
 use proxy_hosts::domain::{self, Host, NAME_MAX, Verdict};
+use routes::direct::patterns;
 use rules::address::{AddressVerdict, Endpoint};
 use rules::policy::Needs;
 use std::net::{IpAddr, SocketAddr};

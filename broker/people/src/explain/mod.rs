@@ -8,6 +8,7 @@ mod hosts;
 pub mod notes;
 pub mod overview;
 pub mod page;
+pub(crate) mod parts;
 mod paths;
 pub mod question;
 pub mod shared_files;

@@ -1,7 +1,8 @@
 //! What follows from a policy and could surprise: notes of `--check`.
 
+use super::parts::PARTS;
 use kernel::bound;
-use kernel::features::{Features, PARTS, Part};
+use kernel::features::Features;
 use landstrip_core::answer::answers::Judges;
 use landstrip_core::files::view::Reads;
 use landstrip_core::report::traps::Reports;
@@ -135,8 +136,8 @@ const SUBSTITUTES: [(Features, &str); 4] = [
 
 /// What Landlock lacks here, and who takes its place, a line each.
 pub fn substitutes(features: Features) -> impl Iterator<Item = String> {
-    let lacking = PARTS.iter().filter(move |part| !features.contains(part.feature));
-    lacking.filter_map(|Part { feature, name, since, .. }| {
+    let lacking = PARTS.iter().filter(move |(part, ..)| !features.contains(*part));
+    lacking.filter_map(|(feature, name, since)| {
         let (_, instead) = SUBSTITUTES.iter().find(|(of, _)| of == feature)?;
         Some(format!("Landlock lacks {name} here (Linux {since}): {instead}"))
     })

@@ -2,12 +2,13 @@
 //!
 //! A denial that cannot be written is dropped; enforcement never waits for a reader.
 
+use super::lines::denial_line;
 use super::stream::Stream;
 use super::{names, query};
 use crate::advice::noise::{is_noise, is_unserved};
 use common::trap::FileOperation;
 use kernel::threads::lock;
-use landstrip_core::report::denials::{Denial, line};
+use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
 use landstrip_core::report::traps::{Reports, Sink};
 use rules::socket::SocketKind;
@@ -120,7 +121,7 @@ impl Collected {
         let Known { stream, order, uncounted, asked, .. } = &mut *lock(&self.known);
         if failed && order.is_empty() {
             for denial in asked.drain(..) {
-                stream.iter_mut().for_each(|stream| stream.write(line(&denial.trap()).as_bytes()));
+                stream.iter_mut().for_each(|stream| stream.write(denial_line(&denial).as_bytes()));
                 order.push(denial);
             }
         }
@@ -144,7 +145,7 @@ impl Sink for Collected {
 
     fn report(&self, denial: Denial, reason: &str) {
         if self.debug.is_some() {
-            self.log(&format!("refused ({reason}): {}", line(&denial.trap()).trim_end()));
+            self.log(&format!("refused ({reason}): {}", denial_line(&denial).trim_end()));
         }
         if self.reports() == Reports::Nothing
             || matches!(denial, Denial::File(operation, _) if !self.wants(operation))
@@ -155,7 +156,7 @@ impl Sink for Collected {
         }
         let Known { stream, seen, order, uncounted, noise, .. } = &mut *lock(&self.known);
         if let Some(stream) = stream {
-            stream.write(line(&denial.trap()).as_bytes());
+            stream.write(denial_line(&denial).as_bytes());
         }
         if (self.is_noise)(&denial) {
             return remember(noise, denial);

@@ -143,9 +143,10 @@ fn is_writable(descriptor: &OwnedFd, limit: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines::denial_line;
     use super::*;
-    use common::trap::{FileOperation, Mechanism, Trap};
-    use landstrip_core::report::denials::line;
+    use common::trap::FileOperation;
+    use landstrip_core::report::denials::Denial;
     use rustix::pty::{self, OpenptFlags};
     use std::io::Read;
 
@@ -153,8 +154,8 @@ mod tests {
         let long = "x".repeat(3000);
         for index in 0..100 {
             let path = format!("/{index}/{long}");
-            let trap = Trap::Filesystem(FileOperation::Write, path.as_bytes(), Mechanism::Seccomp);
-            stream.write(line(&trap).as_bytes());
+            let denial = Denial::file(FileOperation::Write, path.as_ref());
+            stream.write(denial_line(&denial).as_bytes());
         }
     }
 

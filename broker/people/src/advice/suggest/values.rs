@@ -1,6 +1,6 @@
 //! Values of a policy, as they are shown. Pure.
 
-use common::trap;
+use crate::reports::lines::quoted;
 
 /// Most values that are shown for one key.
 const VALUES_MAX: usize = 8;
@@ -13,8 +13,5 @@ pub(crate) fn list(values: &[String]) -> String {
 }
 
 pub(crate) fn quote(text: &str) -> String {
-    let mut quoted = String::new();
-    // Writing to a String cannot fail.
-    let _ = trap::string(&mut quoted, text.as_bytes());
-    quoted
+    quoted(text.as_bytes())
 }

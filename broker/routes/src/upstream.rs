@@ -5,7 +5,6 @@
 //! proxy (many who are behind one run a helper on their own host), and landstrip's takes another
 //! port.
 
-use crate::report::failure::Failure;
 use rules::policy::Network;
 use rules::proxies::{CallerProxies, CallerProxy};
 use std::ffi::{OsStr, OsString};
@@ -34,12 +33,12 @@ pub fn own_ports(network: &Network, is_served: &dyn Fn(&CallerProxy) -> bool) ->
 /// Chooses among the proxies of the caller, given the ports of landstrip's own.
 ///
 /// # Errors
-/// Returns [`Failure::Internal`] for one that cannot be gone through, or should not.
+/// Says why one cannot be gone through, or should not.
 pub fn choose<'a>(
     network: &'a Network,
     own: [Option<u16>; 2],
     is_served: &dyn Fn(&CallerProxy) -> bool,
-) -> Result<Upstreams<'a>, Failure> {
+) -> Result<Upstreams<'a>, String> {
     let CallerProxies { http, https, all, socks, .. } = &network.callers;
     let is_upstream = |caller: &&CallerProxy| match caller.loopback_port() {
         None => true,
@@ -52,7 +51,7 @@ pub fn choose<'a>(
     };
     for caller in [chosen.requests, chosen.tunnels].into_iter().flatten() {
         let variable = caller.variable;
-        let fail = |reason: &str| Err(Failure::Internal("proxy", format!("{variable} {reason}")));
+        let fail = |reason: &str| Err(format!("{variable} {reason}"));
         if !caller.is_supported {
             return fail(
                 "names an upstream proxy in a protocol that is not built: only http:// and \
@@ -81,7 +80,7 @@ pub fn is_served(caller: &CallerProxy) -> bool {
 
 /// The variables whose value contains the credentials of one of the caller's proxies, or of one that
 /// the command cannot `reach` itself.
-pub(crate) fn variables_with_secrets<I: Iterator<Item = (OsString, OsString)>>(
+pub fn variables_with_secrets<I: Iterator<Item = (OsString, OsString)>>(
     callers: &CallerProxies,
     reach: impl Fn(&CallerProxy) -> bool,
     environment: impl FnOnce() -> I,
@@ -99,7 +98,7 @@ pub(crate) fn variables_with_secrets<I: Iterator<Item = (OsString, OsString)>>(
 
 /// The variables with credentials of no use to a command without a proxy of landstrip's: those for
 /// proxies that it cannot reach itself.
-pub(crate) fn useless_secrets(network: &Network) -> Vec<OsString> {
+pub fn useless_secrets(network: &Network) -> Vec<OsString> {
     let ports = [network.http_proxy_port, network.socks_proxy_port];
     let reach = |caller: &CallerProxy| {
         network.allow_network
@@ -124,6 +123,7 @@ fn contains(value: &OsStr, part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use policy::callers::parse;
     use proxy_url::Protocol;
@@ -199,7 +199,7 @@ mod tests {
         let mut exposed = network(&[("HTTP_PROXY", "http://u:secret@127.0.0.1:3128")]);
         exposed.allow_local_binding = true;
         for (network, expected) in [(&tls, "not TLS"), (&exposed, "allowLocalBinding")] {
-            let Err(Failure::Internal(_, message)) = choose(network, [None; 2], &|_| true) else {
+            let Err(message) = choose(network, [None; 2], &|_| true) else {
                 panic!("{network:?} is accepted");
             };
             assert!(message.contains(expected) && !message.contains("secret"), "{message}");

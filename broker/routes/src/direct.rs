@@ -15,11 +15,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 
 /// Where name servers are asked.
-pub(super) const DOMAIN: u16 = 53;
+pub const DOMAIN: u16 = 53;
 
 /// The rules for hosts, and what hosts files say.
 #[derive(Debug)]
-pub(super) struct Direct {
+pub struct Direct {
     allowed: Vec<String>,
     denied: Vec<String>,
     /// Where the command reaches addresses by itself: names it asks here all the same, so that these are learned.
@@ -31,14 +31,14 @@ pub(super) struct Direct {
 
 impl Direct {
     /// The rules of `network`, of which none for addresses counts where the run `learns`.
-    pub(super) fn new(network: &Network, learns: bool) -> Self {
+    pub fn new(network: &Network, learns: bool) -> Self {
         let Network { allowed_domains, denied_domains, .. } = network;
         let (allowed, denied) = (allowed_domains.clone(), denied_domains.clone());
         Self { allowed, denied, learns, asks: network.asks, names: OnceLock::new() }
     }
 
     /// What a connect to `to` is for the proxy, if it gets it; `hosts` are the hosts files, which are read once.
-    pub(super) fn client<'a>(
+    pub fn client<'a>(
         &self,
         to: SocketAddr,
         hosts: impl FnOnce() -> [Cow<'a, str>; 2],

@@ -1,29 +1,29 @@
-//! System calls that no policy permits, made by the doctor inside of a sandbox to see that they are refused.
+//! System calls that no policy permits, made by `--doctor` inside of a sandbox to see that they are refused.
 //!
 //! Their arguments are numbers, and null where the kernel wants an address: what is not refused changes
 //! nothing but the calling process.
 
 #![allow(unsafe_code)]
 
-use super::errno;
+use super::result;
 use nix::libc::{self, c_long};
 use rustix::io;
 
-/// One of them.
+/// One of them: its name and how it is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Forbidden {
+pub struct DeniedCall {
     pub name: &'static str,
     number: c_long,
     arguments: [c_long; 5],
 }
 
-const fn call(name: &'static str, number: c_long, arguments: [c_long; 5]) -> Forbidden {
-    Forbidden { name, number, arguments }
+const fn call(name: &'static str, number: c_long, arguments: [c_long; 5]) -> DeniedCall {
+    DeniedCall { name, number, arguments }
 }
 
 /// All of them; those that would give the process rights of its own come last.
 #[rustfmt::skip]
-pub const CALLS: [Forbidden; 16] = [
+pub const CALLS: [DeniedCall; 16] = [
     call("mount", libc::SYS_mount, [0; 5]),
     call("pivot_root", libc::SYS_pivot_root, [0; 5]),
     call("chroot", libc::SYS_chroot, [0; 5]),
@@ -42,12 +42,12 @@ pub const CALLS: [Forbidden; 16] = [
     call("unshare of a user namespace", libc::SYS_unshare, [0x1000_0000, 0, 0, 0, 0]),
 ];
 
-impl Forbidden {
+impl DeniedCall {
     /// Makes the call.
     pub fn make(&self) -> io::Result<()> {
         let [a, b, c, d, e] = self.arguments;
         // SAFETY: numbers and null; the kernel writes to no memory.
-        errno::result(unsafe { libc::syscall(self.number, a, b, c, d, e) })
+        result(unsafe { libc::syscall(self.number, a, b, c, d, e) }).map(drop)
     }
 }
 
@@ -55,7 +55,6 @@ impl Forbidden {
 pub fn trace(process: i32) -> io::Result<()> {
     const PTRACE_SEIZE: c_long = 0x4206;
     // SAFETY: takes numbers.
-    errno::result(unsafe {
-        libc::syscall(libc::SYS_ptrace, PTRACE_SEIZE, c_long::from(process), 0, 0)
-    })
+    result(unsafe { libc::syscall(libc::SYS_ptrace, PTRACE_SEIZE, c_long::from(process), 0, 0) })
+        .map(drop)
 }
