@@ -126,7 +126,7 @@ impl Judge {
         }
         let child = self.rights.member(process).map_err(|_| Errno::SRCH)?;
         self.groups.add(leader)?;
-        child.lives()
+        child.must_have_its_number()
     }
 
     /// Holds a group of the sandbox's until the caller rests.

@@ -62,7 +62,7 @@ impl CwdGuard {
     }
 
     fn enter(enter: impl FnOnce() -> io::Result<()>) -> io::Result<Self> {
-        if !Shortcut::CwdGuard.is_open() {
+        if !Shortcut::CWD_GUARD.is_open() {
             return Err(Errno::AGAIN);
         }
         let taken = TAKEN.try_lock().map_err(|_| Errno::AGAIN)?;

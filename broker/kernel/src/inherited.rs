@@ -6,6 +6,7 @@
 use super::errno;
 use super::identity::{Identity, identity};
 use super::object::{Name, Object};
+use super::terminal::streams;
 use nix::libc;
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::fs::{self, FileType, OFlags};
@@ -22,8 +23,7 @@ impl Inherited {
     /// The standard streams, which are the command's too; and whether it `gets_more` later, by a socket
     /// (unix(7), SCM_RIGHTS), as it can by a stream that is one.
     pub fn look(gets_more: bool) -> Self {
-        let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-        let found = [fs::fstat(stdin), fs::fstat(stdout), fs::fstat(stderr)];
+        let found = streams().map(fs::fstat);
         let is_socket = |stat: &fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket;
         let gets_more = gets_more || found.iter().flatten().any(is_socket);
         Self { streams: found.iter().flatten().map(identity).collect(), gets_more }

@@ -133,7 +133,7 @@ impl SegmentStatus {
     }
 
     /// When it was detached last, in seconds.
-    pub fn detached(&self) -> i64 {
+    pub fn detached_at(&self) -> i64 {
         self.0.shm_dtime
     }
 

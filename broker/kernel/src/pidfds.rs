@@ -1,4 +1,4 @@
-//! Handles of the threads that were answered recent: opening one costs more than what it is for.
+//! Handles of the threads that were answered recently: opening one costs more than what it is for.
 //!
 //! A pidfd stays with its thread: when that has ended and another has its id, what is asked of it
 //! fails (ESRCH), and it is opened anew. Source: pidfd_open(2).

@@ -151,7 +151,7 @@ impl Member {
     ///
     /// # Errors
     /// Returns [`Errno::SRCH`] if it has not.
-    pub fn lives(&self) -> io::Result<()> {
+    pub fn must_have_its_number(&self) -> io::Result<()> {
         if signals::has_its_id(self.handle.as_fd()) { Ok(()) } else { Err(Errno::SRCH) }
     }
 
@@ -188,7 +188,7 @@ impl Member {
     /// was reaped, and all other numbers were given away between the last look and the call: two steps of a thread of
     /// the broker's, which the command can neither stop nor choose the moment of.
     pub fn change(&self, by: Confirmed<'_>, prepared: &Prepared) -> io::Result<i32> {
-        self.is_alive()?;
+        self.must_be_alive()?;
         let id = c_long::from(self.id.as_raw_pid());
         let value = prepared.value.as_ptr();
         let size = prepared.value.len();
@@ -237,7 +237,7 @@ impl Member {
 
     /// # Errors
     /// Returns [`Errno::SRCH`] if it has ended.
-    fn is_alive(&self) -> io::Result<()> {
+    fn must_be_alive(&self) -> io::Result<()> {
         let mut ended = [PollFd::new(&self.handle, PollFlags::IN)];
         match event::poll(&mut ended, Some(&Timespec::default()))? {
             0 if self.is_of_thread => Ok(()),

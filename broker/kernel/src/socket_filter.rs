@@ -51,7 +51,7 @@ pub fn hear_only(socket: BorrowedFd<'_>, senders: &[SocketAddr]) -> io::Result<(
     attach(socket, &mut program)
 }
 
-/// Whether `socket` has a filter that can still be changed: not one that was deafened.
+/// Whether `socket` has a filter that can still be changed: not that of [`drop_all`].
 pub fn can_hear(socket: BorrowedFd<'_>) -> bool {
     let mut count = 0;
     // SAFETY: of a filter the kernel tells the number of instructions where there is room for none (SO_GET_FILTER).

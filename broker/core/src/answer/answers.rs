@@ -187,9 +187,9 @@ impl Answerer {
                     }
                     // CONTINUE: no socket in the sandbox that is judged heeds an address, whichever the descriptor
                     // is by then, and whatever memory holds.
-                    SocketVerdict::Passes(harmless) => {
+                    SocketVerdict::Passes(no_named_receivers) => {
                         request.let_through();
-                        drop(harmless);
+                        drop(no_named_receivers);
                     }
                     SocketVerdict::GoesOn(errno, under_way) => {
                         request.complete(Err(errno));
@@ -293,8 +293,8 @@ impl Answerer {
 
     fn carry_out(&self, request: Request<'_>, verdict: FileVerdict) {
         match verdict {
-            FileVerdict::Continue(relied, looks) => {
-                if relied == LandlockReason::OutOfSight {
+            FileVerdict::Continue(reason, looks) => {
+                if reason == LandlockReason::OutOfSight {
                     self.traps.log("left to Landlock: the broker cannot look as the target would");
                 }
                 // The command may have ended before these are judged.
@@ -305,7 +305,7 @@ impl Answerer {
                 let (target, files) = (request.target(), self.latest_files());
                 if request.let_through() {
                     files.report(&looks);
-                    if relied == LandlockReason::OutOfSight
+                    if reason == LandlockReason::OutOfSight
                         && files.are_brokered(&looks)
                         && !self.rights.can_be_those_of(target)
                     {

@@ -17,7 +17,7 @@ use kernel::threads::{CALL_STACK, SMALL_STACK, lock, spawn};
 use rustix::event::{self, EventfdFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 /// Most threads while all but one wait for peers. A call more that would have to fails, so that nobody
@@ -42,8 +42,8 @@ pub(crate) struct WorkerPool {
     watch: Watch,
     /// Where a thread that cannot receive any more says so (eventfd(2)): there since the start.
     alarm: OnceLock<OwnedFd>,
-    /// How many threads do what was answered to questions.
-    resuming: AtomicUsize,
+    /// Held by each thread that does what was answered to questions.
+    resuming: Arc<()>,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ impl WorkerPool {
             vacancy: Condvar::new(),
             watch: Watch::default(),
             alarm: OnceLock::new(),
-            resuming: AtomicUsize::new(0),
+            resuming: Arc::default(),
         })
     }
 
@@ -211,16 +211,14 @@ impl WorkerPool {
     /// # Errors
     /// Returns [`Errno::AGAIN`] if there can be none now.
     pub(crate) fn resume(self: &Arc<Self>, job: &Arc<Mutex<Job>>) -> io::Result<()> {
-        let (pool, job) = (Arc::clone(self), Arc::clone(job));
-        if self.resuming.fetch_add(1, Ordering::SeqCst) >= RESUMING_MAX {
-            self.resuming.fetch_sub(1, Ordering::SeqCst);
+        let (pool, job, counted) = (Arc::clone(self), Arc::clone(job), Arc::clone(&self.resuming));
+        if Arc::strong_count(&counted) > RESUMING_MAX + 1 {
             return Err(Errno::AGAIN);
         }
-        let work = move || {
+        spawn(CALL_STACK, move || {
+            let _counted = counted;
             pool.work_off(&job);
-            pool.resuming.fetch_sub(1, Ordering::SeqCst);
-        };
-        spawn(CALL_STACK, work).inspect_err(|_| _ = self.resuming.fetch_sub(1, Ordering::SeqCst))
+        })
     }
 
     /// Adds the rule, then judges the calls again, one after the other: one that waits leaves the rest to another

@@ -13,6 +13,7 @@ use crate::files::terminals;
 use crate::report::failure::Failure;
 use kernel::identity::{hold_followed, identity};
 use kernel::ruleset::FileAccess;
+use kernel::terminal::streams;
 use rules::files::Files;
 use rules::memory;
 use rules::paths::{Access, Rules};
@@ -72,13 +73,7 @@ impl Builder {
 
     /// What the command holds as standard stream it can open again with the same access.
     pub(super) fn grant_standard_streams(&mut self) -> Result<(), Failure> {
-        let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-        let streams = [
-            ("/dev/stdin", stdin.as_fd()),
-            ("/dev/stdout", stdout.as_fd()),
-            ("/dev/stderr", stderr.as_fd()),
-        ];
-        for (path, stream) in streams {
+        for (path, stream) in ["/dev/stdin", "/dev/stdout", "/dev/stderr"].iter().zip(streams()) {
             let Ok(mode) = fs::fcntl_getfl(stream) else { continue };
             let mut access = FileAccess::IOCTL_DEV;
             if mode & OFlags::RWMODE != OFlags::WRONLY {

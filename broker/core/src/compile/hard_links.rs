@@ -90,6 +90,7 @@ fn may_change(file: &Path, found: &Stat) -> bool {
         || fs::access(file, Access::WRITE_OK) != Err(Errno::ACCESS)
 }
 
+#[derive(Default)]
 struct Search {
     files: HashSet<Identity>,
     /// The devices of the directories that the files are in. Overlayfs gives files another one.
@@ -110,15 +111,7 @@ impl Search {
         is_wanted: impl Fn(&Path, &Stat) -> bool,
         entries_left: usize,
     ) -> Self {
-        let mut search = Self {
-            files: HashSet::new(),
-            devices: HashSet::new(),
-            directories: HashSet::new(),
-            known: HashSet::new(),
-            missing: 0,
-            found: Vec::new(),
-            entries_left,
-        };
+        let mut search = Self { entries_left, ..Self::default() };
         for file in files {
             let Some(found) = stat(file) else { continue };
             let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;

@@ -10,7 +10,6 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The directories for temporary files; what may be written comes first in policies.
@@ -60,27 +59,13 @@ pub fn holders() -> impl Iterator<Item = PathBuf> {
     places.map(|place| holder(&place)).chain(caches).chain([holder_of_sockets()])
 }
 
-/// Why a holder cannot be used.
-#[derive(Debug)]
-pub enum NotHeld {
-    /// It is something else, or others can get at it.
-    Shared,
-    /// The kernel says no.
-    Refused(Errno),
-}
-
-impl fmt::Display for NotHeld {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shared => f.write_str("it is not a directory of this user's alone: remove it"),
-            Self::Refused(errno) => f.write_str(&strerror(*errno)),
-        }
-    }
-}
-
 /// Opens a holder, and makes it when it is first needed. What an earlier run, or another user, made in its place, as a
 /// symbolic link to where the next run is to write, is not used.
-pub fn hold(holder: &Path) -> Result<OwnedFd, NotHeld> {
+///
+/// # Errors
+/// Says why it cannot be.
+pub fn hold(holder: &Path) -> Result<OwnedFd, String> {
+    let shared = || "it is not a directory of this user's alone: remove it".to_owned();
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = || fs::open(holder, flags, Mode::empty());
     let made = || match fs::mkdir(holder, Mode::RWXU) {
@@ -89,12 +74,12 @@ pub fn hold(holder: &Path) -> Result<OwnedFd, NotHeld> {
     };
     let held = open().or_else(|errno| if errno == Errno::NOENT { made() } else { Err(errno) });
     let held = held.map_err(|errno| match errno {
-        Errno::NOTDIR | Errno::LOOP => NotHeld::Shared,
-        errno => NotHeld::Refused(errno),
+        Errno::NOTDIR | Errno::LOOP => shared(),
+        errno => strerror(errno),
     })?;
-    let stat = fs::fstat(&held).map_err(NotHeld::Refused)?;
+    let stat = fs::fstat(&held).map_err(strerror)?;
     let rights = Mode::RWXU | Mode::RWXG | Mode::RWXO;
     let is_closed = Mode::from_raw_mode(stat.st_mode) & rights == Mode::RWXU;
     let is_own = stat.st_uid == geteuid().as_raw() && is_closed;
-    is_own.then_some(held).ok_or(NotHeld::Shared)
+    is_own.then_some(held).ok_or_else(shared)
 }

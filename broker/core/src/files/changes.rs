@@ -3,7 +3,7 @@
 use super::entry::Entry;
 use super::reserve::Reserve;
 use super::task::{Task, refuse_write};
-use super::verdict::{Judged, LandlockReason, relied_for};
+use super::verdict::{Judged, LandlockReason, reason_for};
 use super::view::View;
 use super::walk::Lost;
 use crate::call::decode::{Creation, PathArg};
@@ -46,8 +46,8 @@ pub(crate) fn judge_creation(
     };
     let entry = Entry::resolve_unless(target, arg, is_granted)?;
     let leads_on = is_directory && view.leads_to_missing(&entry.path());
-    if !leads_on && let Some(relied) = relied_for(view.entry(entry.directory(), entry.name())) {
-        return Ok(Judged::Landlock(relied));
+    if !leads_on && let Some(reason) = reason_for(view.entry(entry.directory(), entry.name())) {
+        return Ok(Judged::Landlock(reason));
     }
     let task = match creation {
         Creation::Directory(mode) => {
@@ -86,8 +86,8 @@ pub(crate) fn judge_removal(
     }
     let entry = Entry::resolve_unless(target, arg, |directory| view.is_granted(directory))?;
     let is_link = flags.is_empty() && view.may_remove_git_link(entry.directory(), entry.name());
-    let relied = relied_for(view.entry(entry.directory(), entry.name())).filter(|_| !is_link);
-    Ok(relied.map_or_else(|| Task::Remove(entry, flags).into(), Judged::Landlock))
+    let reason = reason_for(view.entry(entry.directory(), entry.name())).filter(|_| !is_link);
+    Ok(reason.map_or_else(|| Task::Remove(entry, flags).into(), Judged::Landlock))
 }
 
 /// Whether a rule names something beneath the entry, so that a symbolic link in its place would make

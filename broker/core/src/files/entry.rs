@@ -34,7 +34,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Follows the path at `spot` up to its last component.
+    /// Follows the path of `arg` up to its last component.
     ///
     /// # Errors
     /// As [`path::resolve`]; [`Lost::NoEntry`] for a path that names none, such as `a/..`.

@@ -28,7 +28,6 @@ use kernel::rights::Rights;
 use kernel::shortcuts::Shortcut;
 use kernel::target::Target;
 use kernel::umask::Umask;
-use rules::memory;
 use rules::paths::Access;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -71,7 +70,6 @@ impl Judge {
             self.observer.forget();
         }
         if let Some(shared) = &self.shared
-            && self.looks_only_now(request, call)
             && let Some(answer) = self.judge_shared(shared, request, call)
         {
             return FileVerdict::Answer(answer);
@@ -92,7 +90,7 @@ impl Judge {
             true => self.judge_change(request, call),
             false => Err(LandlockReason::Alone),
         };
-        judged.map_or_else(|relied| self.leave(request, call, relied), FileVerdict::Answer)
+        judged.map_or_else(|reason| self.leave(request, call, reason), FileVerdict::Answer)
     }
 
     /// Says whether something may be done: no where the rules deny it, else what the file system says.
@@ -142,19 +140,6 @@ impl Judge {
         self.rights.member(process).is_ok()
     }
 
-    /// Whether what a call names in /dev/shm has to be looked for before anything else: what is left to
-    /// Landlock is looked at anyway, with the broker's own rights.
-    fn looks_only_now(&self, request: &Request<'_>, call: &FileCall) -> bool {
-        let may_be_shared = match call {
-            FileCall::Open(_, how) => how.flags.intersects(OFlags::NOFOLLOW | OFlags::EXCL),
-            _ => true,
-        };
-        self.view.grants.reads != Reads::Exact
-            || self.view.brokers_writes()
-            || self.view.brokers_truncation && opens::truncates_unseen(call)
-            || may_be_shared && self.rights.are_those_of(request.target()) == Ok(false)
-    }
-
     /// What names an entry of /dev/shm: the broker does it where the command's own are. None if nothing
     /// there is named, or if the broker cannot act as the target.
     fn judge_shared(
@@ -164,12 +149,10 @@ impl Judge {
         call: &FileCall,
     ) -> Option<io::Result<Done>> {
         let target = request.target();
-        let done = self.rights.with_those_of(target, || {
-            let Some(named) = Shared::named(target, call) else { return Ok(None) };
-            let judge = || shared.judge(&self.view, call, &named).map_err(Err);
-            Ok(Some(self.perform(request, judge, |done| done)))
-        });
-        done.ok().flatten()
+        // Whoever looks at the call afterwards has the same copy of its paths.
+        let named = Shared::named(target, call)?;
+        let judge = || shared.judge(&self.view, call, &named).map_err(Err);
+        self.rights.with_those_of(target, || Ok(self.perform(request, judge, |done| done))).ok()
     }
 
     /// The same of a file that never gets a name.
@@ -200,7 +183,7 @@ impl Judge {
         };
         let judge = || match looked() {
             Ok(Judged::Task(task)) => Ok(*task),
-            Ok(Judged::Landlock(relied)) => Err(Err(relied)),
+            Ok(Judged::Landlock(reason)) => Err(Err(reason)),
             Err(Lost::NoEntry) => Err(Err(LandlockReason::Futile)),
             Err(Lost::Granted) => Err(Err(LandlockReason::Granted)),
             Err(Lost::Changed) => Err(Err(LandlockReason::DeniedAnyway)),
@@ -268,23 +251,17 @@ impl Judge {
 
     /// Leaves a call to Landlock. Only what Landlock does not let be opened, though the rules do, is opened for the
     /// target (`exceptions`).
-    fn leave(&self, request: &Request<'_>, call: &FileCall, relied: LandlockReason) -> FileVerdict {
+    fn leave(&self, request: &Request<'_>, call: &FileCall, reason: LandlockReason) -> FileVerdict {
         // Of what is let through whatever is there; before a change of what paths lead to, nothing is remembered.
-        let may_ask = relied == LandlockReason::Alone && !call.redirects_paths();
+        let may_ask = reason == LandlockReason::Alone && !call.redirects_paths();
         let wants_reads = self.traps.wants(FileOperation::Read);
         let known = may_ask.then_some((&*self.observer, &*self.view, wants_reads));
         // What is granted is no denial.
-        let looks = match relied {
+        let looks = match reason {
             LandlockReason::Granted | LandlockReason::Futile => Vec::new(),
             _ => look::look(request.target(), call, known),
         };
-        if let Some(shared) = &self.shared
-            && looks.iter().any(|look| memory::name(&look.path).is_some())
-            && let Some(answer) = self.judge_shared(shared, request, call)
-        {
-            return FileVerdict::Answer(answer);
-        }
-        if relied == LandlockReason::DeniedAnyway
+        if reason == LandlockReason::DeniedAnyway
             && looks.iter().any(|look| look.is_reserved(&self.view))
         {
             self.report(&looks);
@@ -296,7 +273,7 @@ impl Judge {
             let wanted = looks
                 .into_iter()
                 .filter(|look| if look.only_reads() { wants_reads } else { wants_writes });
-            return FileVerdict::Continue(relied, wanted.collect());
+            return FileVerdict::Continue(reason, wanted.collect());
         };
         let open = || request.confirm().and_then(|confirmed| exception.open(confirmed));
         FileVerdict::Answer(match self.rights.are_those_of(request.target()) {
@@ -385,7 +362,7 @@ impl Judge {
     /// matter with a descriptor from outside. What a rule names stays as it is, by whatever descriptor.
     fn was_judged(&self, prepared: &Prepared) -> bool {
         let object = prepared.object.identity();
-        Shortcut::Descriptor.is_open()
+        Shortcut::DESCRIPTOR.is_open()
             && prepared.is_open_for_writing()
             && !self.inherited.may_hold(object)
             && !self.view.denies_object(object, Access::WRITE)

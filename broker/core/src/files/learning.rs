@@ -61,8 +61,8 @@ impl Learning {
     pub(crate) fn note_call(&self, target: Target, lacks: Vec<PathBuf>, verdict: &FileVerdict) {
         let is_done = match verdict {
             FileVerdict::Answer(answer) => answer.is_ok(),
-            FileVerdict::Continue(relied, _) => {
-                !matches!(relied, LandlockReason::DeniedAnyway | LandlockReason::Futile)
+            FileVerdict::Continue(reason, _) => {
+                !matches!(reason, LandlockReason::DeniedAnyway | LandlockReason::Futile)
             }
         };
         if is_done {

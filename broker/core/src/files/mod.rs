@@ -7,7 +7,6 @@
 mod changes;
 pub mod entry;
 mod exceptions;
-mod fifo;
 mod interruptible;
 pub(crate) mod judge;
 pub(crate) mod learning;

@@ -6,6 +6,7 @@
 //! must be judged for all that the flags allow. Source: open(2).
 
 use super::entry::{Entry, masked};
+use super::interruptible::wait_for;
 use super::path::{self, Base};
 use super::reserve::{Need, Reserve};
 use super::walk::Lost;
@@ -116,7 +117,20 @@ pub(crate) fn open(
     open_held(object, how, umask)
 }
 
-pub(super) fn open_held(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
+/// Opens a FIFO, which waits for its other end (fifo(7)), until the target is gone, or has a signal to handle. The other
+/// end is never opened to let the open end, which whoever waits for that would notice.
+///
+/// # Errors
+/// Returns what open(2) returns, and as [`wait_for`].
+pub(crate) fn open_fifo(by: Confirmed<'_>, object: Object, how: OpenHow) -> io::Result<OwnedFd> {
+    let waits = how.flags & OFlags::RWMODE != OFlags::RDWR && !how.flags.contains(OFlags::NONBLOCK);
+    match waits {
+        true => wait_for(by, move || open_held(&object, &how, Mode::empty())),
+        false => open_held(&object, &how, Mode::empty()),
+    }
+}
+
+fn open_held(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
     if how.flags.contains(OFlags::CREATE | OFlags::EXCL) {
         return Err(Errno::EXIST);
     }

@@ -19,7 +19,7 @@ use super::open::{self, Destination};
 use super::path;
 use super::task::{Task, refuse_write};
 use super::terminals;
-use super::verdict::{Judged, LandlockReason, relied_for};
+use super::verdict::{Judged, LandlockReason, reason_for};
 use super::view::{Decider, Reads, View};
 use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, PathArg};
@@ -84,15 +84,15 @@ pub(crate) fn judge_open(
             return Ok(Task::MakeGitLink(entry, how).into());
         }
         Destination::New(entry) => {
-            let relied = relied_for(view.entry(entry.directory(), entry.name()));
-            return Ok(relied.map_or_else(|| create(view, entry, how).into(), Judged::Landlock));
+            let reason = reason_for(view.entry(entry.directory(), entry.name()));
+            return Ok(reason.map_or_else(|| create(view, entry, how).into(), Judged::Landlock));
         }
     };
     let kind = object.kind();
-    let relied = match kind {
+    let reason = match kind {
         // It has no name yet; a link gives it one, and is judged then.
         FileType::Directory if how.flags.contains(OFlags::TMPFILE) => {
-            relied_for(view.entry(object.path()?, UNNAMED.as_ref()))
+            reason_for(view.entry(object.path()?, UNNAMED.as_ref()))
         }
         // It is not opened for writing, whoever asks: the kernel tells the broker why.
         FileType::Directory if writes => None,
@@ -101,7 +101,7 @@ pub(crate) fn judge_open(
         _ if writes => content(view, &object)?,
         _ => reading(view, target, &object)?,
     };
-    Ok(relied.map_or_else(|| Task::Open(object, kind, how).into(), Judged::Landlock))
+    Ok(reason.map_or_else(|| Task::Open(object, kind, how).into(), Judged::Landlock))
 }
 
 fn makes_git_link(view: &View, entry: &Entry, how: &OpenHow) -> bool {
@@ -130,8 +130,8 @@ pub(crate) fn judge_truncate(
     }
     let path = target.read_path(arg.path)?;
     let object = path::resolve(target, arg.directory, &path, true, false)?;
-    let relied = content(view, &object)?;
-    Ok(relied.map_or_else(|| Task::Truncate(object, length).into(), Judged::Landlock))
+    let reason = content(view, &object)?;
+    Ok(reason.map_or_else(|| Task::Truncate(object, length).into(), Judged::Landlock))
 }
 
 /// Whether a call changes a file's length without being one that writes, which is all that a Landlock

@@ -58,7 +58,7 @@ pub(crate) fn resolve_unless(
     is_granted: impl Fn(BorrowedFd<'_>, &Path) -> bool,
 ) -> Result<Object, Lost> {
     let is_granted =
-        |found: BorrowedFd<'_>, path: &Path| Shortcut::Granted.is_open() && is_granted(found, path);
+        |found: BorrowedFd<'_>, path: &Path| Shortcut::GRANTED.is_open() && is_granted(found, path);
     // The path of a directory itself is known.
     let name = base.path_of(path);
     if let Some(name) = name.as_deref().filter(|_| path == b".")
@@ -184,7 +184,7 @@ impl Base<'_> {
     fn path_of(&self, path: &[u8]) -> Option<PathBuf> {
         let start = match self {
             Self::Root => Path::new("/"),
-            Self::Guarded(here) => here.path(),
+            Self::Guarded(guard) => guard.path(),
             Self::Held(_) | Self::Borrowed(_) => return None,
         };
         let names =
@@ -205,7 +205,7 @@ impl Base<'_> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let held = match self {
             Self::Root => return Ok(None),
-            Self::Guarded(here) => fs::openat(here, c".", flags, Mode::empty())?,
+            Self::Guarded(guard) => fs::openat(guard, c".", flags, Mode::empty())?,
             Self::Held(held) => held.try_clone().map_err(|_| Errno::MFILE)?,
             Self::Borrowed(held) => held.try_clone_to_owned().map_err(|_| Errno::MFILE)?,
         };
@@ -223,7 +223,7 @@ impl AsFd for Base<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Root => fs::CWD,
-            Self::Guarded(here) => here.as_fd(),
+            Self::Guarded(guard) => guard.as_fd(),
             Self::Held(held) => held.as_fd(),
             Self::Borrowed(held) => *held,
         }

@@ -163,7 +163,7 @@ impl Reserve {
             let directory = fs::open(path, flags, Mode::empty())?;
             self.is_kin_of(&directory, &own_link(&directory))
         };
-        self.serves_reads = Shortcut::Reserve.is_open()
+        self.serves_reads = Shortcut::RESERVE.is_open()
             && needs.all(|need| lock(&self.waiting).iter().any(|waits| waits.fits(need)))
             && directories.all(|path| is_kin(path) == Ok(true));
         self.serves_reads
@@ -216,7 +216,7 @@ impl Reserve {
     ) -> Option<OwnedFd> {
         let find = |waiting: &Vec<Waiting>| waiting.iter().rposition(|waits| waits.fits(need));
         // Used up, it costs nothing more: to look at the place takes as long as to make a directory.
-        find(&lock(&self.waiting)).filter(|_| Shortcut::Reserve.is_open())?;
+        find(&lock(&self.waiting)).filter(|_| Shortcut::RESERVE.is_open())?;
         if !self.fits_at(entry).ok()? {
             return None;
         }

@@ -1,7 +1,6 @@
 //! The work of file calls: what was judged, and what comes of it.
 
 use super::entry::{self, Entry};
-use super::fifo;
 use super::open;
 use super::reserve::{Need, Reserve};
 use crate::call::how::OpenHow;
@@ -108,7 +107,7 @@ impl Task {
             |file, how: OpenHow, after| Done::Opened(Opened { file, flags: how.flags, after });
         match self {
             Self::Open(object, FileType::Fifo, how) => {
-                fifo::open(by, object, how).map(|file| opened(file, how, After::PipeEnd))
+                open::open_fifo(by, object, how).map(|file| opened(file, how, After::PipeEnd))
             }
             Self::Open(object, kind, how) => {
                 // Without a name it can be a pipe.

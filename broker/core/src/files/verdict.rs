@@ -57,7 +57,7 @@ impl From<Task> for Judged {
 }
 
 /// What Landlock is relied on for where the view says this of an entry; nothing if the broker decides.
-pub(crate) fn relied_for(entry: Option<(Cursor, Decider)>) -> Option<LandlockReason> {
+pub(crate) fn reason_for(entry: Option<(Cursor, Decider)>) -> Option<LandlockReason> {
     match entry {
         Some((_, Decider::Broker)) => None,
         Some((_, Decider::Landlock)) => Some(LandlockReason::Granted),

@@ -197,7 +197,7 @@ impl Segments {
         let rest = [
             segment.size,
             attached.cast_unsigned(),
-            status.detached().cast_unsigned(),
+            status.detached_at().cast_unsigned(),
             object.changed.cast_unsigned(),
             halves(segment.creator.cast_unsigned(), user.cast_unsigned()),
             segment.others(&status),

@@ -58,7 +58,7 @@ pub struct Prepared {
     /// What may be written, and the working directory, where a server could leave who asks without an answer.
     served: Vec<PathBuf>,
     /// Whether those answer, once that was asked.
-    answer: OnceLock<bool>,
+    answered: OnceLock<bool>,
 }
 
 /// Of file systems without a block device, those that have no server.
@@ -180,8 +180,8 @@ impl Prepared {
         let places = roots.chain([(Path::new("."), here)]);
         let served = places.filter(|(place, device)| is_served(place, *device));
         let served = served.map(|(place, _)| place.join(".git")).collect();
-        let (judges, answer) = (Arc::new(judges), OnceLock::new());
-        Ok(Self { policy, judges, scratches, private_temporary, written, served, answer })
+        let (judges, answered) = (Arc::new(judges), OnceLock::new());
+        Ok(Self { policy, judges, scratches, private_temporary, written, served, answered })
     }
 
     /// Runs `tool`, and ends what it leaves behind; returns its status, and whether that could be ended.
@@ -220,7 +220,7 @@ impl Prepared {
     /// Whether the file systems answer on which the command may write, or was started: else what is looked at there now
     /// has this process wait for as long as their servers like.
     pub fn file_systems_answer(&self) -> bool {
-        *self.answer.get_or_init(|| responsive::answer(self.served.clone()))
+        *self.answered.get_or_init(|| responsive::answer(self.served.clone()))
     }
 
     /// Removes the directories of the run, or leaves that to a later one if file systems do not answer. All else the

@@ -45,33 +45,40 @@ pub(super) fn until_end(
     let mut chore = Some(scratches).filter(|scratches| !scratches.is_empty());
     loop {
         let ready = run.wait(tree, chore.map(|_| QUIET))?;
-        if ready.nothing
+        if ready.is_none()
             && let Some(scratches) = chore.take()
         {
             remove_stale_beside(scratches);
         }
-        if ready.limits {
+        let [of_tree, of_child, listener, proxy, limits, questions] =
+            ready.unwrap_or([PollFlags::empty(); 6]);
+        // The command, with what it started, went over one.
+        if !limits.is_empty() {
             return Ok(exit::FAILED);
         }
-        if ready.child {
+        if !of_child.is_empty() {
             run.hear_child(tree)?;
         }
-        if ready.proxy {
+        // It has something to say, or has ended.
+        if !proxy.is_empty() {
             run.attend_proxy();
         }
-        if ready.notification {
+        if listener.contains(PollFlags::IN) {
             run.serve()?;
         }
-        run.attend_questions(ready.questions);
-        if ready.sandbox_empty {
+        // One was answered, or it is time to look who waits.
+        run.attend_questions(!questions.is_empty());
+        // No task has the filter any more (seccomp_unotify(2)).
+        if listener.intersects(PollFlags::HUP | PollFlags::ERR) {
             run.pool = None;
             // Whoever has the filter has begun to exit, and nothing else is of the sandbox.
             if tree.job().end() {
                 tree.dismiss_guardian();
             }
         }
-        // Of one that died before its signals were blocked, the closed channel alone tells.
-        if (ready.tree || ready.child)
+        // A signal, or a process that has ended. Of one that died before its signals were blocked, the closed channel
+        // alone tells.
+        if !(of_tree | of_child).is_empty()
             && let Some(status) =
                 tree.attend().map_err(|errno| Failure::system("waitpid", errno))?
         {
@@ -187,8 +194,13 @@ impl Run<'_> {
         Ok(exit_status(status))
     }
 
-    /// Waits until there is something to do, or for `limit`.
-    fn wait(&self, tree: &ProcessTree, limit: Option<Timespec>) -> Result<Ready, Failure> {
+    /// Waits until there is something to do: for the tree, the child, the listener, the proxy, limits and questions.
+    /// None if `limit` passes before.
+    fn wait(
+        &self,
+        tree: &ProcessTree,
+        limit: Option<Timespec>,
+    ) -> Result<Option<[PollFlags; 6]>, Failure> {
         let asking = self.judges.asking.as_deref();
         let limit = if self.jobs.is_empty() { limit } else { Some(SHORTLY) };
         let sources = [
@@ -205,45 +217,15 @@ impl Run<'_> {
         let polled = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds: Vec<_> = sources.iter().copied().flatten().map(polled).collect();
         match poll(&mut fds, limit.as_ref()) {
-            Ok(0) => return Ok(Ready { nothing: true, ..Ready::default() }),
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok(Ready::default()),
+            Ok(0) => return Ok(None),
+            // Interrupted, nothing is ready.
+            Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(Failure::system("poll", errno)),
         }
         let mut polled = fds.iter().map(PollFd::revents);
         // Those that there are, in their order.
-        let [tree, child, listener, proxy, limits, asking] =
-            sources.map(|fd| fd.and_then(|_| polled.next()).unwrap_or(PollFlags::empty()));
-        Ok(Ready {
-            tree: !tree.is_empty(),
-            child: !child.is_empty(),
-            notification: listener.contains(PollFlags::IN),
-            sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
-            proxy: !proxy.is_empty(),
-            limits: !limits.is_empty(),
-            questions: !asking.is_empty(),
-            nothing: false,
-        })
+        Ok(Some(sources.map(|fd| fd.and_then(|_| polled.next()).unwrap_or(PollFlags::empty()))))
     }
-}
-
-/// What there is to do.
-#[derive(Debug, Default)]
-struct Ready {
-    /// A signal, or a process that has ended.
-    tree: bool,
-    child: bool,
-    notification: bool,
-    /// No task has the filter any more (seccomp_unotify(2)).
-    sandbox_empty: bool,
-    /// The proxy has something to say, or has ended.
-    proxy: bool,
-    /// The command, with what it started, went over a limit.
-    limits: bool,
-    /// Something was answered to a question, or it is time to look who waits.
-    questions: bool,
-    /// Time has passed, and that was all.
-    nothing: bool,
 }
 
 fn exit_status(status: WaitStatus) -> i32 {

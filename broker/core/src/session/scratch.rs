@@ -5,7 +5,7 @@
 //! is gone, and by that a later run knows what to remove.
 
 use super::removal;
-use crate::compile::runs::{self, NotHeld};
+use crate::compile::runs;
 use crate::files::reserve::{KEPT_MAX, Reserve};
 use crate::report::errno::strerror;
 use crate::report::failure::{Failure, warn};
@@ -164,7 +164,7 @@ impl Scratch {
     /// Makes the directory in `holder`, or says why not.
     fn beneath(holder: &Path) -> Result<Self, String> {
         let made = runs::hold(holder)
-            .and_then(|held| Self::create(held.as_fd(), holder, "").map_err(NotHeld::Refused));
+            .and_then(|held| Self::create(held.as_fd(), holder, "").map_err(strerror));
         made.map_err(|reason| format!("{}: {reason}", holder.display()))
     }
 

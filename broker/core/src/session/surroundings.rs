@@ -11,6 +11,7 @@ use kernel::identity::Identity;
 use kernel::inherited;
 use kernel::mounts::{self, Mount};
 use kernel::proc;
+use kernel::terminal::streams;
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{AddressFamily, Protocol, SocketType, ipproto, sockopt};
@@ -82,12 +83,8 @@ fn is_of_own_namespace(status: &[u8], own: i32) -> bool {
 /// for system calls, can have rights of its own. Returns whether one is a datagram socket.
 fn check_streams() -> Result<bool, Failure> {
     let mut any_sends = false;
-    let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    for (name, stream) in [
-        ("standard input", stdin.as_fd()),
-        ("standard output", stdout.as_fd()),
-        ("standard error", stderr.as_fd()),
-    ] {
+    let names = ["standard input", "standard output", "standard error"];
+    for (name, stream) in names.into_iter().zip(streams()) {
         let stat = fs::fstat(stream).map_err(|errno| unfit(name, errno))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Unknown => {

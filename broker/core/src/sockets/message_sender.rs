@@ -57,7 +57,7 @@ pub(crate) struct AncillaryBytes {
 
 /// A duplicate of the target's socket, to send on.
 #[derive(Debug)]
-pub(crate) struct Outlet {
+pub(crate) struct MessageSender {
     descriptor: OwnedFd,
     family: AddressFamily,
     kind: SocketType,
@@ -66,7 +66,7 @@ pub(crate) struct Outlet {
     waits: bool,
 }
 
-impl Outlet {
+impl MessageSender {
     /// Takes the duplicate over, for a call with these flags. It may be any socket: without an
     /// address it reaches whom it is connected to.
     ///
@@ -77,13 +77,13 @@ impl Outlet {
         let kind = sockopt::socket_type(&descriptor)?;
         let waits =
             flags & MSG_DONTWAIT == 0 && !fs::fcntl_getfl(&descriptor)?.contains(OFlags::NONBLOCK);
-        let outlet = Self { descriptor, family, kind, flags, waits };
+        let sender = Self { descriptor, family, kind, flags, waits };
         // The kernel would send from the broker's memory as it is later on. Programs that get this
         // error send without the flag (Documentation/networking/msg_zerocopy.rst).
-        if flags & MSG_ZEROCOPY != 0 && outlet.is_internet() {
+        if flags & MSG_ZEROCOPY != 0 && sender.is_internet() {
             return Err(Errno::NOBUFS);
         }
-        Ok(outlet)
+        Ok(sender)
     }
 
     /// Whether it is one of UDP.
@@ -230,7 +230,7 @@ impl Outlet {
     }
 }
 
-impl AsFd for Outlet {
+impl AsFd for MessageSender {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
@@ -263,7 +263,7 @@ impl Patience {
     /// Returns [`Errno::AGAIN`] when SO_SNDTIMEO has run out (socket(7)), and what `look` returns.
     pub(crate) fn wait(
         &mut self,
-        outlet: &Outlet,
+        sender: &MessageSender,
         look: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
         let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
@@ -272,7 +272,7 @@ impl Patience {
         }
         look().map_err(|errno| interrupted(errno, self.deadline))?;
         let limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
-        let ready = has_room_within(outlet, limit)?;
+        let ready = has_room_within(sender, limit)?;
         // Then it is the receiver's queue that is full, and nothing tells when it has room.
         if ready && self.was_ready {
             std::thread::sleep(self.pause.min(limit));

@@ -8,7 +8,7 @@
 
 use super::judge::{Judge, Reach};
 use super::message::OutgoingMessage;
-use super::message_sender::{AncillaryBytes, NameUse, Outlet};
+use super::message_sender::{AncillaryBytes, MessageSender, NameUse};
 use super::own_datagrams::Receiving;
 use super::udp;
 use super::unix::Peer;
@@ -41,7 +41,7 @@ enum Receiver {
     /// Whoever has the address, if the kernel takes it.
     Address(Address),
     /// One of UDP that the command has at this address, and what it is sent on.
-    Own { address: Address, outlet: Outlet, _held: Receiving },
+    Own { address: Address, sender: MessageSender, _held: Receiving },
     /// A pathname socket, which has this address as long as it is held.
     Peer { address: Address, _held: Peer },
 }
@@ -58,7 +58,7 @@ pub(crate) fn send(
     }
     let target = request.target();
     let mut call = Sending { judge, request, number, flags, credentials: None };
-    let send = |call: &Sending<'_>| call.send(&call.outlet()?, messages);
+    let send = |call: &Sending<'_>| call.send(&call.sender()?, messages);
     if judge.rights.are_those_of(target)? {
         return send(&call);
     }
@@ -85,12 +85,12 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     /// A duplicate of the target's socket, to send on.
-    fn outlet(&self) -> io::Result<Outlet> {
+    fn sender(&self) -> io::Result<MessageSender> {
         let socket = self.judge.own.held.duplicate(self.request.target(), self.number)?;
-        Outlet::of(socket, self.flags)
+        MessageSender::of(socket, self.flags)
     }
 
-    fn send(&self, socket: &Outlet, messages: Messages) -> io::Result<i32> {
+    fn send(&self, socket: &MessageSender, messages: Messages) -> io::Result<i32> {
         let target = self.request.target();
         let sent = match messages {
             Messages::Data(data, length, name, name_length) => {
@@ -110,7 +110,7 @@ impl Sending<'_> {
     /// were. The error counts if there is none.
     fn send_several(
         &self,
-        socket: &Outlet,
+        socket: &MessageSender,
         (headers, count): (TargetAddress, u32),
     ) -> io::Result<usize> {
         let target = self.request.target();
@@ -121,7 +121,7 @@ impl Sending<'_> {
             let at = headers.plus(u64::from(index) * OutgoingMessage::STRIDE)?;
             let message = OutgoingMessage::read(target, at)?;
             // The one before may have put a live one in its place.
-            let renewed = if socket.is_udp() { Some(self.outlet()?) } else { None };
+            let renewed = if socket.is_udp() { Some(self.sender()?) } else { None };
             let sent = self.send_one(renewed.as_ref().unwrap_or(socket), &message)?;
             let written = u32::try_from(sent).map_err(|_| Errno::MSGSIZE)?.to_ne_bytes();
             let at = at.plus(OutgoingMessage::SENT_AT)?;
@@ -142,14 +142,14 @@ impl Sending<'_> {
         }
     }
 
-    fn send_one(&self, socket: &Outlet, message: &OutgoingMessage) -> io::Result<usize> {
+    fn send_one(&self, socket: &MessageSender, message: &OutgoingMessage) -> io::Result<usize> {
         let target = self.request.target();
         // Held until the message is sent.
         let receiver = self.receiver(socket, message)?;
         let (socket, name) = match &receiver {
             Receiver::Connected => (socket, None),
             Receiver::Address(address) | Receiver::Peer { address, .. } => (socket, Some(address)),
-            Receiver::Own { address, outlet, .. } => (outlet, Some(address)),
+            Receiver::Own { address, sender, .. } => (sender, Some(address)),
         };
         let control = match socket.is_udp() && !self.judge.rules.allow_network {
             // Parts of it name an interface, or another receiver (IP_RETOPTS).
@@ -169,7 +169,7 @@ impl Sending<'_> {
     /// for the target.
     fn refuse(
         &self,
-        socket: &Outlet,
+        socket: &MessageSender,
         message: &OutgoingMessage,
         name: Option<Address>,
     ) -> io::Result<Errno> {
@@ -192,7 +192,7 @@ impl Sending<'_> {
     }
 
     /// Judges the address of a message.
-    fn receiver(&self, socket: &Outlet, message: &OutgoingMessage) -> io::Result<Receiver> {
+    fn receiver(&self, socket: &MessageSender, message: &OutgoingMessage) -> io::Result<Receiver> {
         let (judge, target) = (self.judge, self.request.target());
         let Some(name) = message.name(target)? else { return Ok(Receiver::Connected) };
         match socket.use_of_name(judge.rules.allow_network)? {
@@ -230,7 +230,7 @@ impl Sending<'_> {
     /// The address of a message by UDP, if it is that of one of the command's own.
     fn own_port(
         &self,
-        socket: &Outlet,
+        socket: &MessageSender,
         message: &OutgoingMessage,
         name: Address,
     ) -> io::Result<Receiver> {
@@ -244,8 +244,8 @@ impl Sending<'_> {
         if let Some(to) = to.filter(|_| !udp::is_a_standard_stream(socket)) {
             let socket = udp::live(judge, request, (self.number, socket.as_fd()))?;
             if let Some(held) = judge.own.held.datagrams.introduce(&socket, to)? {
-                let outlet = Outlet::of(socket, self.flags)?;
-                return Ok(Receiver::Own { address, outlet, _held: held });
+                let sender = MessageSender::of(socket, self.flags)?;
+                return Ok(Receiver::Own { address, sender, _held: held });
             }
         }
         Err(self.refuse(socket, message, Some(name))?)
@@ -254,7 +254,7 @@ impl Sending<'_> {
     /// Sends a message whose receiver is permitted, and waits for room as long as the target does.
     fn deliver(
         &self,
-        socket: &Outlet,
+        socket: &MessageSender,
         message: &OutgoingMessage,
         (name, control): (Option<&Address>, &AncillaryBytes),
     ) -> io::Result<usize> {

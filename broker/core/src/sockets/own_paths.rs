@@ -32,7 +32,7 @@ pub(crate) struct OwnPaths {
 }
 
 impl OwnPaths {
-    /// Remembers that `socket` has just been bound to `entry`, where nothing was before.
+    /// Remembers that `socket` has just been bound to `place`, where nothing was before.
     ///
     /// # Errors
     /// Returns [`Errno::NOENT`] if its file is not there, and what sock_diag(7) returns.

@@ -67,7 +67,7 @@ impl Drop for NoNamedReceivers {
 impl SendmsgGate {
     /// `is_over` if the command has such a socket from the beginning.
     pub(crate) fn new(is_over: bool) -> Self {
-        let is_over = is_over || !Shortcut::SendmsgGate.is_open();
+        let is_over = is_over || !Shortcut::SENDMSG_GATE.is_open();
         Self(Arc::new(Mutex::new(State { is_over, ..State::default() })))
     }
 
@@ -249,7 +249,7 @@ mod tests {
     fn it_ends_when_everyone_was_let_through_and_is_past() {
         let asking = Pid::INIT;
         let sendmsg_gate = SendmsgGate::new(false);
-        let harmless = sendmsg_gate.pass(gettid()).unwrap();
+        let under_way = sendmsg_gate.pass(gettid()).unwrap();
         let mut looks = 0;
         let mut twice = || {
             looks += 1;
@@ -257,7 +257,7 @@ mod tests {
         };
         assert_eq!(sendmsg_gate.end_by(asking, &mut twice), Err(Errno::AGAIN), "it is under way");
         assert!(!sendmsg_gate.has_ended());
-        drop(harmless);
+        drop(under_way);
         assert_eq!(sendmsg_gate.end_by(asking, || Err(Errno::AGAIN)), Err(Errno::AGAIN), "it runs");
         assert!(!sendmsg_gate.has_ended());
         assert_eq!(sendmsg_gate.end_by(gettid(), || Err(Errno::AGAIN)), Ok(()), "it asks");

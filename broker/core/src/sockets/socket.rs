@@ -50,8 +50,8 @@ pub(crate) struct Socket {
 /// How often a wait looks whether it is still wanted.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Held by each that waits for room in the queue of a peer, and how much longer each other has one pause.
-static CROWD: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
-const CROWD_PAUSE: Duration = Duration::from_micros(500);
+static QUEUED: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
+const PAUSE_FOR_EACH: Duration = Duration::from_micros(500);
 /// How long a full queue is left alone at first, and at most.
 pub(crate) const QUEUE_PAUSE: Duration = Duration::from_millis(2);
 pub(crate) const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
@@ -190,7 +190,7 @@ impl Socket {
     /// one of the internet at `any_address`.
     ///
     /// Nothing but the broker binds a socket of the target's, or connects it, which can give up the address
-    /// that it has: with `ports` held, what is seen here stays.
+    /// that it has: while the ports are locked, what is seen here stays.
     ///
     /// # Errors
     /// Returns [`Errno::ACCESS`] for another address, else what the kernel returns.
@@ -327,7 +327,7 @@ impl Socket {
         look: impl Fn() -> io::Result<Confirmed<'a>>,
     ) -> io::Result<()> {
         let deadline = deadline(&self.descriptor)?;
-        let crowd = Arc::clone(&CROWD);
+        let queued = Arc::clone(&QUEUED);
         let mut pause = QUEUE_PAUSE;
         loop {
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -335,8 +335,8 @@ impl Socket {
             }
             let by = look().map_err(|errno| interrupted(errno, deadline))?;
             // The more there are, the less often each tries: together they leave the processors to others.
-            let others = u32::try_from(Arc::strong_count(&crowd)).unwrap_or(u32::MAX) - 1;
-            std::thread::sleep(pause.max(CROWD_PAUSE.saturating_mul(others)));
+            let others = u32::try_from(Arc::strong_count(&queued)).unwrap_or(u32::MAX) - 1;
+            std::thread::sleep(pause.max(PAUSE_FOR_EACH.saturating_mul(others)));
             pause = (pause * 2).min(QUEUE_PAUSE_MAX);
             if !by.holds() {
                 continue;

@@ -26,13 +26,13 @@ use kernel::options::carry_over;
 use kernel::request::Request;
 use kernel::socket_filter::{can_hear, hear_only};
 use kernel::target::TargetFd;
+use kernel::terminal::streams;
 use rules::address::{AddressVerdict, Endpoint, canonical, is_loopback};
 use rules::socket::SocketKind;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{self, SocketFlags, SocketType, sockopt};
-use std::io::{stderr, stdin, stdout};
 use std::net::SocketAddr;
 
 /// How often a port is chosen, and who is at one looked for.
@@ -282,6 +282,5 @@ pub(super) fn is_name_server(endpoint: &Endpoint) -> bool {
 pub(super) fn is_a_standard_stream(socket: impl AsFd) -> bool {
     let number =
         |descriptor: BorrowedFd<'_>| fs::fstat(descriptor).map(|stat| (stat.st_dev, stat.st_ino));
-    let (own, (input, output, error)) = (number(socket.as_fd()), (stdin(), stdout(), stderr()));
-    [input.as_fd(), output.as_fd(), error.as_fd()].map(number).contains(&own)
+    streams().map(number).contains(&number(socket.as_fd()))
 }

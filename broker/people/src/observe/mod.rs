@@ -89,7 +89,7 @@ impl Reporter {
     /// Whether the rules permit it, as far as the names say that the kernel finds: so it is with most calls,
     /// and what is there need not be looked at. Nothing is known of what is missing, of devices and proc(5).
     fn is_plainly_permitted(&self, look: &Look, view: &View) -> Option<bool> {
-        if matches!(look.act, Act::Link(_)) || !Shortcut::Names.is_open() {
+        if matches!(look.act, Act::Link(_)) || !Shortcut::NAMES.is_open() {
             return None;
         }
         let (above, name) = split(&look.path)?;

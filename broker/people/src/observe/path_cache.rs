@@ -90,7 +90,7 @@ impl PathCache {
     /// The directory that `above` led to from `start` a moment ago.
     pub(super) fn find(&self, start: &Start, above: &[u8]) -> Option<Arc<Path>> {
         let known = lock(&self.0);
-        let mut places = known.places.iter().filter(|_| Shortcut::PathCache.is_open());
+        let mut places = known.places.iter().filter(|_| Shortcut::PATH_CACHE.is_open());
         let place = places.find(|place| place.start == *start && place.above == above)?;
         (place.seen.elapsed() < MOMENT).then(|| Arc::clone(&place.directory))
     }
