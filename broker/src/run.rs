@@ -10,12 +10,13 @@ use landstrip_core::session::process_tree::ProcessTree;
 use landstrip_core::session::surroundings::Surroundings;
 use people::cli::Invocation;
 use people::consent;
-use people::load::{Loaded, load};
+use people::ending::Ending;
+use people::load::{Loaded, add, load};
 use people::observe::Reporter;
-use people::reports::aftermath::Aftermath;
 use people::reports::collected::{Collected, Wanted};
 use people::store;
 use policy::remarks::Remarks;
+use rustix::fd::AsFd;
 use std::sync::Arc;
 
 /// Runs `tool` in the sandbox that `invocation` names, and ends what it leaves behind; returns its status.
@@ -49,23 +50,35 @@ fn run_with(
     let surroundings = Surroundings::look(child.is_scoped(), child.shares_input())?;
     let loaded = load(invocation, remarks)?;
     let mut notes = loaded.notes();
-    let Loaded { mut policy, reports, unwatched, remarks, caller } = loaded;
+    let Loaded { mut policy, reports, unwatched, mut remarks, caller } = loaded;
     let tell = Some(consent::feed::tell as fn(&Denial));
     collected.want(Wanted { reports, ignored: store::ignored(&policy, tool), tell });
     let platform = (&child, &surroundings);
     let traps = &Arc::new(Traps::of(collected.clone(), invocation.ask.is_some()));
     (policy.files.grow, policy.network.asks) = (invocation.ask.is_some(), invocation.ask.is_some());
+    let writes = !policy.files.allow_write.is_empty();
     let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
     let (asking, prompter) = consent::begin(invocation, &prepared, &caller, tree)?;
     let judges = Arc::make_mut(&mut prepared.judges);
     (judges.asking, judges.observer) = (asking.map(Arc::new), Arc::new(Reporter::default()));
     let served = prepared.serve(tool, child, tree, traps);
     drop(prompter);
-    let (status, ended) = served?;
-    // People are told of it once nothing of the command runs any more.
+    add(&mut remarks, notes);
     traps.settle();
-    let aftermath = Aftermath { reports, unwatched, remarks, caller };
-    aftermath.print(collected, (&prepared, notes), (tool, status));
+    // People are told of it once nothing of the command runs any more.
+    let ending = Ending {
+        collected,
+        prepared: &prepared,
+        tool,
+        caller: &caller,
+        reports,
+        unwatched,
+        writes,
+        signals: tree.as_fd(),
+    };
+    let (status, ended) = served.map_err(|failure| ending.explain(failure, &remarks))?;
+    ending.tell(status, &remarks);
     prepared.leave();
+    std::mem::forget((remarks, caller));
     ended.inspect_err(|_| people::reports::show()).map(|()| status)
 }

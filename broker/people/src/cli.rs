@@ -24,7 +24,7 @@ use policy::presets;
 pub const HELP: &str = "\
 Usage: landstrip [OPTIONS] [--] TOOL [ARG...]
 
-Run TOOL in a sandbox that confines its files and its network.
+Run TOOL in a sandbox that restricts its file and network access.
 
 Options:
   -p, --policy FILE    policy file; repeat to merge in order; \"-\" reads standard input;
@@ -33,29 +33,28 @@ Options:
       --format FMT     json or yaml, for every policy; default: by extension
                        (.json .yaml .yml), else JSON
       --trap-fd FD     write denials as JSON lines to this descriptor (3 or higher, open)
-      --check          parse, merge, resolve and compile the policy, say what is wrong,
-                       run nothing
+      --check          parse, merge, resolve and compile the policy, report what is wrong,
+                       and run nothing
       --explain[=full|json] [PATH|HOST:PORT|SOCKET...]
-                       print what would be enforced and why, on a page, or each rule with
-                       its place; with arguments, which rule decides about each
-      --doctor[=json]  say what this kernel and host allow, by trying it, and attack a
-                       sandbox of this policy
-      --learn FILE     run TOOL unconfined but for the deny rules, and write the policy that
-                       it needs to a new FILE (.yaml or .json)
-      --init           write a commented policy for the work tree to standard output
+                       print what would be enforced and why: a page, or every rule and
+                       where it is written; with arguments, which rule decides about each
+      --doctor[=json]  report what this kernel and host allow, by trying it, and attack a
+                       sandbox with this policy
+      --learn FILE     run TOOL unconfined except for the deny rules, and write the policy
+                       that it needs to a new FILE (.yaml or .json)
+      --init           write a commented policy for the working tree to standard output
       --denials[=json] [SINCE]
-                       list what runs under report.keep were refused, with what would have
-                       allowed it; since a day (2026-01-31), or some days ago (7d)
-      --report WHAT    choose what is watched and reported: all (default), changes (no
-                       refused reads; the default where the policy says report.reads:
-                       false), network (files are left to Landlock wherever it alone
-                       decides) or none; what is not watched costs nothing, and is
-                       enforced all the same
-      --ask WHOM       ask before what no rule allows is refused: terminal, which is the
-                       user at the controlling terminal, or a descriptor (3 or higher) of a
-                       connected stream socket
-      --watch [PID]    show what runs of this user in other terminals, or that one, are refused,
-                       and answer what --ask terminal asks there
+                       list what was refused to runs under report.keep, and what would have
+                       allowed it; since a day (2026-01-31), or a number of days ago (7d)
+      --report WHAT    what to watch and report: all (default), changes (no refused reads;
+                       the default where the policy says report.reads: false), network (no
+                       file access, wherever Landlock alone decides about it) or none; what
+                       is not watched costs nothing, and is enforced all the same
+      --ask WHOM       ask before refusing what no rule allows: terminal, the user at the
+                       controlling terminal, or the descriptor (3 or higher) of a connected
+                       stream socket
+      --watch [PID]    show what is refused to this user's runs in other terminals, or to
+                       one of them, and answer what --ask terminal asks there
       --debug          log decisions to standard error
   -h, --help           print this help
   -V, --version        print the version
@@ -203,8 +202,16 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
 
     while let Some(argument) = parser.next().map_err(unusable)? {
         match argument {
-            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Help),
-            Arg::Short('V') | Arg::Long("version") => return Ok(Command::Version),
+            Arg::Short('h') => return alone('h', "help", &mut parser).map(|()| Command::Help),
+            Arg::Long("help") => {
+                return without_value("--help", &mut parser).map(|()| Command::Help);
+            }
+            Arg::Short('V') => {
+                return alone('V', "Version", &mut parser).map(|()| Command::Version);
+            }
+            Arg::Long("version") => {
+                return without_value("--version", &mut parser).map(|()| Command::Version);
+            }
             Arg::Short('p') | Arg::Long("policy") => {
                 let value = parser.value().map_err(unusable)?;
                 if let Some(error) = one_dash('p', &value.to_string_lossy()) {
@@ -241,7 +248,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
                 // What starts the system is nobody's tool, unless it is said to be one.
                 if word == "init" && separator.is_none_or(|at| at + 2 != index) {
                     let message =
-                        "'init' is an option: '--init'; a tool of that name stands after '--'";
+                        "'init' is an option, '--init'; put '--' before a tool of that name";
                     return Err(UsageError(message.to_owned()));
                 }
                 tool = Some(index);
@@ -259,7 +266,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     let runs =
         !watch && !check && !init && explain.is_none() && doctor.is_none() && learn.is_none();
     if invocation.ask.is_some() && !runs {
-        return Err(UsageError("--ask is about a run: give it with a tool alone".to_owned()));
+        return Err(UsageError(
+            "--ask needs a run: give it with a tool and no option that runs nothing".to_owned(),
+        ));
     }
     if let Some(path) = learn {
         let others = [
@@ -270,7 +279,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             ("--init", init),
         ];
         if let Some((other, _)) = others.iter().find(|(_, is_given)| *is_given) {
-            return Err(UsageError(format!("--learn runs the tool, {other} does not: give one")));
+            return Err(UsageError(format!(
+                "--learn runs the tool and {other} does not: give one of them"
+            )));
         }
         let policy = new_policy(path, &invocation.policies)?;
         let index = tool.ok_or_else(no_tool)?;
@@ -281,14 +292,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         return match &words[..] {
             [] => Ok(Command::Watch(None)),
             [word] if process(word).is_some() => Ok(Command::Watch(process(word))),
-            _ => Err(UsageError("--watch takes the number of one process at most".to_owned())),
+            _ => Err(UsageError("--watch takes at most one process id".to_owned())),
         };
     }
     if let Some(form) = denials {
         return match &mut words[..] {
             [] => Ok(Command::Denials(form, None)),
             [since] => Ok(Command::Denials(form, Some(std::mem::take(since)))),
-            _ => Err(UsageError("--denials takes one day at most".to_owned())),
+            _ => Err(UsageError("--denials takes at most one day".to_owned())),
         };
     }
     if let Some(form) = doctor {
@@ -296,7 +307,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     }
     match (explain, tool) {
         (_, Some(_)) if init => {
-            Err(UsageError("--init takes no file: write landstrip --init > FILE".to_owned()))
+            Err(UsageError("--init takes no file: use landstrip --init > FILE".to_owned()))
         }
         _ if init => Ok(Command::Init),
         (Some(extent), _) => Ok(Command::Explain(invocation, extent, words)),
@@ -306,6 +317,25 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     }
 }
 
+/// Takes the letter of an option that has no value; its `word` with one dash is meant by it as well.
+fn alone(letter: char, word: &str, parser: &mut lexopt::Parser) -> Result<(), UsageError> {
+    let rest = parser.optional_value();
+    let is_word = |rest: &OsString| word.strip_prefix(letter).is_some_and(|end| rest == end);
+    match rest.filter(|rest| !is_word(rest)) {
+        None => Ok(()),
+        Some(value) => Err(needless(&format!("-{letter}"), &value)),
+    }
+}
+
+fn without_value(option: &str, parser: &mut lexopt::Parser) -> Result<(), UsageError> {
+    parser.optional_value().map_or(Ok(()), |value| Err(needless(option, &value)))
+}
+
+fn needless(option: &str, value: &OsString) -> UsageError {
+    let value = value.to_string_lossy();
+    UsageError(format!("option '{option}' takes no value, found '{value}'"))
+}
+
 fn no_tool() -> UsageError {
     UsageError("no tool to run: landstrip [OPTIONS] [--] TOOL [ARG...]".into())
 }
@@ -313,14 +343,14 @@ fn no_tool() -> UsageError {
 /// Where a policy is to be written that adds to `base`.
 fn new_policy(path: PathBuf, base: &Selection) -> Result<NewPolicy, UsageError> {
     if base.sources.contains(&Source::Stdin) {
-        let message = "--learn adds to a policy that has a name, and standard input has none";
+        let message = "--learn adds to a policy that has a name; standard input has none";
         return Err(UsageError(message.to_owned()));
     }
     // As it will be read.
     match base.format.or_else(|| Format::named_by(&path)) {
         Some(format) => Ok(NewPolicy { path, format }),
         None => Err(UsageError(format!(
-            "--learn needs a file called .yaml, or .json for one without comments, found '{}'",
+            "--learn needs a file named .yaml, or .json for a policy without comments, found '{}'",
             path.display()
         ))),
     }
@@ -441,7 +471,7 @@ fn unknown_option(option: &str) -> UsageError {
             format!("unknown option '{option}': {key} is a key of policies, named by '--policy'")
         }
         None => format!(
-            "unknown option '{option}': those of the tool stand after it, landstrip's are told by '--help'"
+            "unknown option '{option}': options of the tool follow the tool; '--help' lists those of landstrip"
         ),
     })
 }
@@ -451,10 +481,7 @@ fn unusable(error: lexopt::Error) -> UsageError {
         lexopt::Error::MissingValue { option: Some(option) } => {
             UsageError(format!("option '{option}' needs a value"))
         }
-        lexopt::Error::UnexpectedValue { option, value } => UsageError(format!(
-            "option '{option}' takes no value, found '{}'",
-            value.to_string_lossy()
-        )),
+        lexopt::Error::UnexpectedValue { option, value } => needless(&option, &value),
         lexopt::Error::UnexpectedOption(option) => unknown_option(&option),
         other => UsageError(other.to_string()),
     }
@@ -583,8 +610,8 @@ mod tests {
             (&["--learn", "p.conf", "x"], "found 'p.conf'"),
             (&["--learn", "", "x"], "found ''"),
             (&["--learn", "a.yaml", "-p", "-", "x"], "standard input has none"),
-            (&["--learn", "a.yaml", "--check", "x"], "--learn runs the tool, --check does not"),
-            (&["--explain", "--learn", "a.yaml"], "--explain does not: give one"),
+            (&["--learn", "a.yaml", "--check", "x"], "--learn runs the tool and --check does not"),
+            (&["--explain", "--learn", "a.yaml"], "--explain does not: give one of them"),
             (&["--doctor", "--learn", "a.yaml", "x"], "--doctor does not"),
             (&["--init", "--learn", "a.yaml", "x"], "--init does not"),
         ] {
@@ -608,6 +635,11 @@ mod tests {
         }
         assert_eq!(parse_words(&["--init", "-p", "x.json"]), Ok(Command::Init));
         assert_eq!(parse_words(&["-h"]), Ok(Command::Help));
+        assert_eq!(parse_words(&["-help", "--bogus"]), Ok(Command::Help));
+        for word in ["-h=1", "--help=1", "-V=1", "-Vh", "--version="] {
+            let error = parse_words(&[word]).unwrap_err().to_string();
+            assert!(error.contains("takes no value"), "{word}: {error}");
+        }
         assert_eq!(parse_words(&["--debug", "--version"]), Ok(Command::Version));
         assert_eq!(parse_words(&["-V", "--bogus"]), Ok(Command::Version));
     }
@@ -620,9 +652,9 @@ mod tests {
             (&["-p", "a"], "no tool to run"),
             (&["--bogus", "x"], "unknown option '--bogus'"),
             (&["-c", "echo x"], "write sh -c '...'; for a policy, '--policy'"),
-            (&["init"], "'init' is an option: '--init'"),
-            (&["-p", "agent", "init", "--", "x"], "'init' is an option: '--init'"),
-            (&["--init", "policy.yaml"], "--init takes no file: write landstrip --init > FILE"),
+            (&["init"], "'init' is an option, '--init'"),
+            (&["-p", "agent", "init", "--", "x"], "'init' is an option, '--init'"),
+            (&["--init", "policy.yaml"], "--init takes no file: use landstrip --init > FILE"),
             (&["--polcy", "x"], "unknown option '--polcy', did you mean '--policy'?"),
             (&["-x", "x"], "unknown option '-x'"),
             (&["-policy", "x", "x"], "unknown option '-policy', did you mean '--policy'?"),

@@ -31,7 +31,7 @@ use policy::load::to_extend;
 use policy::presets;
 use policy::remarks::Remarks;
 use rules::policy::Network;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, Access, AtFlags, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsString;
@@ -54,9 +54,10 @@ pub fn run(
     child: LaunchChannel,
     tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
-    let place = Place::find(&file.path)?;
     let collected = Collected::open(invocation.trap_fd, invocation.debug)?;
-    let outcome = learn((invocation, file, place), &collected, tool, child, tree);
+    let place = Place::find(&file.path);
+    let outcome =
+        place.and_then(|place| learn((invocation, file, place), &collected, tool, child, tree));
     reports::tell_status(&collected, &outcome);
     outcome
 }
@@ -102,7 +103,7 @@ fn learn(
         on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))
     };
     traps.settle();
-    reports::print(collected, status != 0, || None, grounded);
+    reports::print((collected, tree.as_fd()), status != 0, || None, grounded);
     ended?;
     let draft = on_grounds((&prepared, &policy), &remarks, &caller, |grounds| {
         let lessons = reader.get().map(|reader| reader.needs.take());

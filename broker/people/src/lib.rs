@@ -11,6 +11,7 @@
 //! | [`consent`] | who is asked during a run, how, and by which rules | confine |
 //! | [`explain`] | what a policy means, in words, for `--explain` | judge by itself |
 //! | [`doctor`] | what the platform gives, and attempts on a sandbox from inside, for `--doctor` | confine |
+//! | [`ending`] | what is said when a run has ended | confine |
 //! | [`environment`] | what tools are told of the sandbox by variables | decide which the command gets |
 //! | [`examine`] | what there is to say of a policy, for `--check` and `--explain` | run anything |
 //! | [`learn`] | a run that permits and reports, and the policy that it needs | confine |
@@ -27,6 +28,7 @@ pub mod cli;
 pub mod commands;
 pub mod consent;
 pub mod doctor;
+pub mod ending;
 pub mod environment;
 pub mod examine;
 pub mod explain;

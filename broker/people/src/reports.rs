@@ -1,6 +1,6 @@
 //! What is said of a run's denials once it has ended, and of its status.
 
-use crate::advice::noise::{can_matter_alone, is_noise_of_success};
+use crate::advice::noise::{can_matter_alone, is_done_without, is_noise_of_success};
 use crate::advice::suggest::looked_up;
 use crate::consent::{feed, tty};
 use collected::Collected;
@@ -8,14 +8,15 @@ use common::trap::FileOperation;
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
 use lines::{denial_line, failure_line, internal, list};
+use rustix::fd::BorrowedFd;
 use std::io::{IsTerminal, Write};
+use stream::Stream;
 
-pub mod aftermath;
 pub mod collected;
 pub mod lines;
 pub mod names;
 mod query;
-mod stream;
+pub(crate) mod stream;
 
 /// Most lines that are printed at the end, and of a command that succeeded.
 const LINES_MAX: usize = 64;
@@ -46,7 +47,7 @@ pub fn tell_status(collected: &Collected, outcome: &Result<i32, Failure>) {
 /// another way, and then the line of `remedy` about what is shown. Where all was written at once, what programs are
 /// told of it. If it failed with nothing to print, `unseen` is what could not be seen.
 pub fn print(
-    collected: &Collected,
+    (collected, signals): (&Collected, BorrowedFd<'_>),
     failed: bool,
     unseen: impl FnOnce() -> Option<String>,
     remedy: impl Fn(&[&Denial]) -> Remedies,
@@ -77,14 +78,17 @@ pub fn print(
         text.push_str(&remedy(&shown).line.unwrap_or_default());
     }
     if !text.is_empty() {
-        say(&text);
+        say(&text, signals);
     }
 }
 
-/// Prints `text` on standard error, so that it shows whatever the command had a terminal do.
-fn say(text: &str) {
+/// Prints `text` on standard error, so that it shows whatever the command had a terminal do. Nobody may read it: whoever
+/// has landstrip end does not wait for that. A closed standard error is the caller's choice.
+fn say(text: &str, signals: BorrowedFd<'_>) {
     show();
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    if let Ok(stream) = Stream::of_standard_error() {
+        stream.write_whole(text.as_bytes(), signals);
+    }
 }
 
 /// Has standard error show what is printed next, if it is a terminal: a title without an end would swallow it.
@@ -96,10 +100,10 @@ pub fn show() {
 }
 
 /// Warns of what the command may have left: on the caller's descriptor, else on standard error.
-pub fn warn(collected: &Collected, what: &str) {
+pub fn warn((collected, signals): (&Collected, BorrowedFd<'_>), what: &str) {
     let pairs = [("source", &b"left"[..]), ("warning", what.as_bytes())];
     if !collected.write(|stream| stream.write(internal(&pairs).as_bytes())) {
-        say(&format!("landstrip: {what}\n"));
+        say(&format!("landstrip: {what}\n"), signals);
     }
 }
 
@@ -111,6 +115,7 @@ fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
             matches!(denial, Denial::Lookup { .. }) && looked_up(denial).is_none()
         };
         let said = order.iter().filter(|denial| !(is_named && unnamed(denial)));
+        let said = said.filter(|denial| !is_done_without(denial));
         return (said.collect(), LINES_MAX);
     }
     let is_write = |denial: &&Denial| matches!(denial, Denial::File(FileOperation::Write, _));
@@ -121,6 +126,8 @@ fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
         Denial::Lookup { by_proxy, .. } => *by_proxy,
         _ => false,
     });
-    let missed = writes.chain(network).filter(|denial| !is_noise_of_success(denial));
+    let missed = writes
+        .chain(network)
+        .filter(|denial| !is_noise_of_success(denial) && !is_done_without(denial));
     (missed.collect(), LINES_OF_SUCCESS)
 }

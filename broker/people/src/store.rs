@@ -75,7 +75,7 @@ pub fn keep(denials: &[Denial], tool: &Tool<'_>, caller: &Caller, grounds: &Grou
     };
     let text: String = denials.iter().take(OF_RUN_MAX).map(entry).collect();
     if let Err(why) = append(caller, &text) {
-        say(&plain(&format!("report.keep: what was refused is not kept: {why}")));
+        say(&plain(&format!("report.keep: cannot record what was refused: {why}")));
     }
 }
 
@@ -112,7 +112,7 @@ pub fn list(form: Form, since: Option<&OsStr>) -> Result<String, Failure> {
         // Anything else could have it wait.
         let read = path.symlink_metadata().and_then(|found| match found.is_file() {
             true => std::fs::read_to_string(&path),
-            false => Err(std::io::Error::other("not a file that landstrip wrote: remove it")),
+            false => Err(std::io::Error::other("not a file written by landstrip: remove it")),
         });
         match read {
             Ok(found) => text += &found,
@@ -132,7 +132,8 @@ pub fn list(form: Form, since: Option<&OsStr>) -> Result<String, Failure> {
     let entries: Vec<_> = entries.into_iter().map(|(_, entry)| entry).collect();
     if entries.is_empty() {
         return Ok(
-            "nothing is kept; a policy with report.keep: true keeps what is refused\n".to_owned()
+            "nothing was recorded; a policy with report.keep: true records what is refused\n"
+                .to_owned(),
         );
     }
     Ok(groups(&entries) + &policy(&entries))
@@ -241,13 +242,27 @@ fn first_day(since: &OsStr) -> Result<String, Failure> {
         4 | 7 => byte == b'-',
         _ => byte.is_ascii_digit(),
     };
-    if text.len() == 10 && text.bytes().enumerate().all(shape) {
+    if text.len() == 10 && text.bytes().enumerate().all(shape) && is_in_calendar(&text) {
         return Ok(text.into_owned());
     }
     Err(Failure::Usage(format!(
         "--denials takes a day such as 2026-01-31, or 7d, found '{}'",
         plain(&text)
     )))
+}
+
+/// Whether there is such a day, of the form `YYYY-MM-DD`.
+fn is_in_calendar(text: &str) -> bool {
+    let number = |part: &str| part.parse::<u32>().unwrap_or(0);
+    let [year, month, day] = [&text[..4], &text[5..7], &text[8..]].map(number);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=last).contains(&day)
 }
 
 #[cfg(test)]
@@ -270,6 +285,12 @@ mod tests {
         }
         assert_eq!(first_day(OsStr::new("2026-01-31")).unwrap(), "2026-01-31");
         assert_eq!(first_day(OsStr::new("0d")).unwrap(), day(now()));
+        assert!(first_day(OsStr::new("2024-02-29")).is_ok());
+        for wrong in
+            ["2026-13-01", "2026-00-10", "2026-01-00", "2026-04-31", "2026-02-29", "1900-02-29"]
+        {
+            assert!(first_day(OsStr::new(wrong)).is_err(), "{wrong}");
+        }
         for wrong in ["", "d", "-1d", "yesterday", "2026-1-31", "2026/01/31"] {
             assert!(first_day(OsStr::new(wrong)).is_err(), "{wrong}");
         }

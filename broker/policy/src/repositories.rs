@@ -55,8 +55,18 @@ pub(super) fn name_of(text: &[u8]) -> Option<&[u8]> {
     Some(&named[..=last])
 }
 
-/// The tops of the work trees that `tree` may lie in.
-pub(super) fn tops(tree: &Path) -> impl Iterator<Item = PathBuf> {
+/// The directories that hold the repository of the work tree whose top is `top`.
+pub fn of(top: &Path) -> Vec<PathBuf> {
+    let mut all = Repositories::default();
+    all.directories.push(top.join(".git"));
+    all.follow(top, ".git", "gitdir: ");
+    let own = all.directories.clone();
+    own.iter().for_each(|directory| all.follow(directory, "commondir", ""));
+    all.directories
+}
+
+/// The tops of the work trees that `tree` may lie in, the nearest first.
+pub fn tops(tree: &Path) -> impl Iterator<Item = PathBuf> {
     let has_git = |directory: &&Path| directory.join(".git").symlink_metadata().is_ok();
     tree.ancestors().filter(has_git).map(Path::to_owned)
 }
@@ -160,6 +170,9 @@ mod tests {
         assert_eq!(found("bare"), paths(&["bare"]));
         assert_eq!(found("other"), paths(&[]));
         assert_eq!(found("missing"), paths(&[]));
+        assert_eq!(of(&dir.path("main")), paths(&["main/.git"]));
+        let of_linked = paths(&["tree/.git", "main/.git/worktrees/tree", "main/.git"]);
+        assert_eq!(of(&dir.path("tree")), of_linked);
         // Where links lead from which patterns start, and what is found there.
         dir.file("super/.git/modules/a/b/HEAD", "ref: refs/heads/main\n");
         dir.directory("super/evil/modules");

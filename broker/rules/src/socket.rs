@@ -77,9 +77,12 @@ impl SocketKind {
     }
 
     /// What a program gets that asks for one that is refused: as from a kernel without the family, or
-    /// without permission for one that exists everywhere.
+    /// without permission for one that exists everywhere. Those who find no multipath TCP do with TCP.
     pub fn refusal(self) -> Errno {
         match self.domain {
+            libc::AF_INET | libc::AF_INET6 if self.protocol == libc::IPPROTO_MPTCP => {
+                Errno::PROTONOSUPPORT
+            }
             libc::AF_UNIX | libc::AF_INET | libc::AF_INET6 => Errno::ACCESS,
             _ => Errno::AFNOSUPPORT,
         }

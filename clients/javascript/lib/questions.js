@@ -62,7 +62,9 @@ async function denials(options = {}) {
 async function learn(command, file, options = {}) {
   const result = await run(command, options, ["--learn", file]);
   const written = path.resolve(String(options.cwd ?? "."), file);
-  const text = result.error ? null : fs.readFileSync(written, "utf8");
+  // Otherwise nothing was written, and what is there was there before.
+  const isWritten = !result.error && result.endedBy === "tool";
+  const text = isWritten ? fs.readFileSync(written, "utf8") : null;
   return { ...result, file: written, text };
 }
 

@@ -82,7 +82,8 @@ def _kept(entry: Dict[str, Any]) -> Kept:
 
 @dataclasses.dataclass(frozen=True)
 class Learnt:
-    """What became of a command that ran to be learned from: the policy that it needs is ``text``, in ``file``."""
+    """What became of a command that ran to be learned from: the policy that it needs is ``text``, in ``file``. None if
+    landstrip wrote none, as where the file exists: it is never overwritten."""
 
     result: "Completed[Any]"
     file: str
@@ -93,7 +94,8 @@ def learnt(result: "Completed[Any]", file: Union[str, "os.PathLike[str]"], cwd: 
     """What a run left in ``file``."""
     written = os.path.abspath(os.path.join(cwd or ".", file))
     text = None
-    if result.error is None:
+    # Otherwise nothing was written, and what is there was there before.
+    if result.error is None and result.ended_by == "tool":
         with open(written, encoding="utf-8") as policy:
             text = policy.read()
     return Learnt(result, written, text)

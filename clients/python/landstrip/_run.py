@@ -229,7 +229,7 @@ def spawn(
     on_denial: Optional[Callable[[Denial], None]] = None,
     on_ask: Optional[OnAsk] = None,
 ) -> Process:
-    """Starts a command in a sandbox. ``timeout`` ends it after so many seconds: it is asked to end, and killed two
+    """Starts a command in a sandbox. Its pipes are of bytes; ``text`` is an option of ``run``. ``timeout`` ends it after so many seconds: it is asked to end, and killed two
     seconds later. ``on_denial`` is told of each denial at once, in a thread of its own; what it raises ends the command.
     ``on_ask`` is asked before what no rule allows is refused, while the call of the command waits, a minute at most: in a
     thread of its own, one question at a time; what it raises ends the command.

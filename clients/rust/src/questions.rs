@@ -2,7 +2,7 @@
 
 use crate::command::Command;
 use crate::process::Output;
-use crate::report::{Denial, Failure, Rule, asked, failure, rule};
+use crate::report::{Denial, EndedBy, Failure, Rule, asked, failure, rule};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io;
@@ -50,9 +50,9 @@ fn kept(line: &str) -> Option<Kept> {
 pub struct Learned {
     /// What became of it.
     pub output: Output,
-    /// The file that was written.
+    /// The file for the policy.
     pub file: PathBuf,
-    /// The policy in it, unless landstrip gave up.
+    /// The policy in it, unless landstrip wrote none, as where the file exists: it is never overwritten.
     pub text: Option<String>,
 }
 
@@ -133,7 +133,9 @@ impl Command {
         let file = std::path::absolute(directory.join(&file))?;
         self.more = vec!["--learn".into(), file.clone().into()];
         let output = self.output()?;
-        let is_written = output.outcome.error.is_none();
+        // Otherwise nothing was written, and what is there was there before.
+        let outcome = &output.outcome;
+        let is_written = outcome.error.is_none() && outcome.ended_by == EndedBy::Tool;
         let text = is_written.then(|| std::fs::read_to_string(&file)).transpose()?;
         Ok(Learned { output, file, text })
     }

@@ -124,7 +124,7 @@ fn shown(outcome: &Outcome) -> BTreeMap<&'static str, Value> {
 fn compare(name: &str, found: &BTreeMap<&'static str, Value>, expected: &Value) {
     for (field, value) in expected.as_object().unwrap() {
         let found_value = &found[field.as_str()];
-        if ["message", "text"].contains(&field.as_str()) {
+        if ["message", "text"].contains(&field.as_str()) && !value.is_null() {
             assert!(
                 found_value.as_str().unwrap().contains(value.as_str().unwrap()),
                 "{name}: {found:?}"

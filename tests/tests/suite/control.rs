@@ -353,7 +353,7 @@ fn a_kernel_that_cannot_confine_runs_nothing_and_the_reason_is_said() {
         (seccomp, einval, "lacks seccomp user notification"),
         (seccomp, enosys, "lacks seccomp user notification"),
         (seccomp, ebusy, "listener exists"),
-        (seccomp, eperm, "listener"),
+        (seccomp, eperm, "inside another sandbox"),
     ] {
         let (sandbox, outcome) = landstrip_without(call, errno, &["touch", "made"]);
         outcome.is_error(125, "Internal", words);

@@ -301,10 +301,14 @@ fn words_that_ask_nothing_are_told_what_to_write() {
         ("https://example.com/x", "example.com:443"),
         ("::1", "[::1]:443"),
         (":80", "no host"),
+        ("example.com", "for a host, write its port, too, as in example.com:443"),
         ("~root/x", "'~user'"),
     ] {
         sandbox.landstrip(["-p", "agent", "--explain", word]).is_error(2, "Usage", expected);
     }
+    // What is there is a path, whatever it is called.
+    sandbox.file("work/example.com", "");
+    sandbox.landstrip(["-p", "agent", "--explain", "example.com"]).succeeds();
     let answers = answers(&sandbox, &["/proc/self/no-such-file", "@abstract", "/proc/self/exe"]);
     let is_allowed = |action: &str, word: &str| {
         answers[&(action.to_owned(), word.to_owned())]["allowed"] == true

@@ -5,7 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::unix::fs::symlink;
 use tests::{
     ESCAPED, Origin, Outcome, Sandbox, Snapshot, TcpPeer, UnixPeer, User, copy_program,
-    for_each_user, quoted, skipped,
+    for_each_user, programs, quoted, skipped,
 };
 
 /// Where the draft goes.
@@ -470,4 +470,34 @@ fn it_says_that_it_is_not_confined_and_ends_as_the_command_does() {
     let outcome = sandbox.landstrip(words);
     outcome.succeeds();
     assert!(outcome.stderr.contains("use it with -p ./draft --format yaml\n"), "{outcome:#?}");
+}
+
+/// A program that asked for it must not take the old policy for what was learned.
+#[test]
+fn a_file_that_exists_is_left_alone_and_programs_are_told() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).without_policy();
+        sandbox.file("work/old.yaml", "old");
+        let landstrip = programs().landstrip();
+        let learn = |file: &str| {
+            let line = format!(
+                "{} --trap-fd 5 --learn {file} touch made 5>told; s=$?; cat told; exit $s",
+                landstrip.display()
+            );
+            sandbox.sh_outside(&line)
+        };
+        let outcome = learn("old.yaml");
+        outcome.exits(2);
+        let told: Vec<_> = outcome.stdout.lines().collect();
+        assert!(told[0].contains("a policy is never overwritten"), "{outcome:#?}");
+        assert_eq!(told[1], r#"{"Exit":["landstrip","2"]}"#, "{outcome:#?}");
+        assert_eq!(sandbox.read("work/old.yaml"), "old");
+        assert!(!sandbox.path("work/made").exists());
+        let outcome = learn("new.yaml");
+        assert!(
+            outcome.succeeds().stdout.ends_with("{\"Exit\":[\"tool\",\"0\"]}\n"),
+            "{outcome:#?}"
+        );
+        assert!(sandbox.read("work/new.yaml").contains("allowWrite"));
+    });
 }

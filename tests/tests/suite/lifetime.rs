@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tests::{
     Sandbox, Snapshot, Terminal, User, at_once, copy_program, eventually, for_each_user,
-    is_root_for, skipped,
+    is_root_for, programs, skipped,
 };
 
 #[test]
@@ -855,4 +855,41 @@ mod large {
         );
         all_is_removed(&[&deep, &wide]);
     }
+}
+
+/// Nobody reads what landstrip says last: whoever has it end does not wait for that.
+#[test]
+fn a_signal_ends_landstrip_while_its_last_lines_wait_for_a_reader() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let landstrip = programs().landstrip();
+        // A pipe that is full, and a reader that only holds it.
+        let script = format!(
+            "import fcntl, os, subprocess, sys, time
+reader, writer = os.pipe()
+os.set_blocking(writer, False)
+try:
+    while True: os.write(writer, b'x' * 4096)
+except BlockingIOError: pass
+os.set_blocking(writer, True)
+tool = 'mkdir ../outside/made 2>/dev/null; touch ended; exit 3'
+child = subprocess.Popen([{:?}, 'sh', '-c', tool], stderr=writer)
+while not os.path.exists('ended'): time.sleep(0.01)
+time.sleep(0.5)
+print(child.poll())
+if 'read' in sys.argv:
+    os.close(writer)
+    while os.read(reader, 4096): pass
+else: child.terminate()
+print(child.wait(10))",
+            landstrip
+        );
+        // As without the signal, it waits.
+        for how in ["end", "read"] {
+            let _ = fs::remove_file(sandbox.path("work/ended"));
+            let outcome = sandbox.run_outside(["python3", "-c", &script, how]);
+            assert_eq!(outcome.succeeds().stdout, "None\n3\n", "{how}: {outcome:#?}");
+        }
+        assert!(!sandbox.path("outside/made").exists());
+    });
 }

@@ -176,10 +176,10 @@ const WORDS: &[(&[&str], (i32, &str), &str)] = &[
     (&["-check"], USAGE, "did you mean '--check'?"),
     (&["--config", "./policy", "touch", "made"], USAGE, "did you mean '--policy'?"),
     (&["-c", "touch made"], USAGE, "for a shell, write sh -c '...'; for a policy, '--policy'"),
-    (&["init"], USAGE, "'init' is an option: '--init'"),
-    (&["--init", "made"], USAGE, "--init takes no file: write landstrip --init > FILE"),
-    (&["run", "touch", "made"], LAUNCH, "landstrip has no such command"),
-    (&["check"], LAUNCH, "it is an option, with two dashes"),
+    (&["init"], USAGE, "'init' is an option, '--init'"),
+    (&["--init", "made"], USAGE, "--init takes no file: use landstrip --init > FILE"),
+    (&["run", "touch", "made"], LAUNCH, "landstrip has no subcommands"),
+    (&["check"], LAUNCH, "it is an option, written with two dashes"),
     (&["-v"], USAGE, "did you mean '--version'?"),
     (&["--allow-write", ".", "touch", "made"], USAGE, "filesystem.allowWrite is a key of policies"),
     (&["--ro-bind", "/", "/", "touch", "made"], USAGE, "everything may be read but filesystem"),
@@ -195,7 +195,7 @@ const WORDS: &[(&[&str], (i32, &str), &str)] = &[
     (&["--chdir", "/", "touch", "made"], USAGE, "runs in the working directory"),
     (&["--sandbox", "read-only", "touch", "made"], USAGE, "-p read-only, -p build or -p agent"),
     (&["-C", "/", "touch", "made"], USAGE, "runs in the working directory"),
-    (&["--jobs=4", "touch", "made"], USAGE, "told by '--help'"),
+    (&["--jobs=4", "touch", "made"], USAGE, "'--help' lists those of landstrip"),
     (&["--polcy", "./policy", "touch", "made"], USAGE, "did you mean '--policy'?"),
     (&["--policy"], USAGE, "needs a value"),
     (&["--policy=", "touch", "made"], USAGE, "needs a file"),
@@ -208,19 +208,19 @@ const WORDS: &[(&[&str], (i32, &str), &str)] = &[
     (&["-p", "policy", "touch", "made"], POLICY, "A file is written './policy'"),
     (&["-p", "./gone.json", "touch", "made"], POLICY, "No such file or directory"),
     (&["-p", "directory.d", "touch", "made"], POLICY, "is a directory"),
-    (&["touch made"], LAUNCH, "tool and arguments are words of their own"),
+    (&["touch made"], LAUNCH, "give the tool and each argument as a separate word"),
     (&["touch made; true"], LAUNCH, "sh -c"),
     (&["A=b", "touch", "made"], LAUNCH, "write env NAME=VALUE tool"),
-    (&["cd", "/"], LAUNCH, "a command of the shell"),
+    (&["cd", "/"], LAUNCH, "a shell builtin"),
     (&["-p", "~/policy.json", "touch", "made"], POLICY, "a shell expands '~'"),
-    (&["no-such-tool"], LAUNCH, "No such file or directory: it is in no directory of PATH"),
+    (&["no-such-tool"], LAUNCH, "No such file or directory: it was not found in PATH"),
     (&["tool"], LAUNCH, "write ./ before it"),
-    (&["./lost"], LAUNCH, "its first line ('#!') or its loader names is not"),
+    (&["./lost"], LAUNCH, "the interpreter of its '#!' line or its loader does not"),
     (&["~/tool"], LAUNCH, "a shell expands '~'"),
     (&[""], LAUNCH, "an empty word"),
-    (&["--", "-p", "./policy", "touch", "made"], LAUNCH, "options stand before '--'"),
+    (&["--", "-p", "./policy", "touch", "made"], LAUNCH, "options go before '--'"),
     (&["./directory.d"], CANNOT, "it is a directory"),
-    (&["./tool"], CANNOT, "nobody may execute it; chmod +x"),
+    (&["./tool"], CANNOT, "it is not executable; chmod +x"),
     (&["/etc/passwd"], CANNOT, "Permission denied"),
     (&["--preset", "agent", "touch", "made"], USAGE, "presets are policies: write -p agent"),
     (&["--network", "touch", "made"], USAGE, "write network.allowNetwork: true"),
@@ -235,9 +235,12 @@ const WORDS: &[(&[&str], (i32, &str), &str)] = &[
     (&["--dry-run", "touch", "made"], USAGE, "did you mean '--check'?"),
     (&["--report", "some", "touch", "made"], USAGE, "all, changes, network or none"),
     (&["--denials", "yesterday"], USAGE, "a day such as 2026-01-31, or 7d"),
-    (&["--watch", "vim"], USAGE, "the number of one process at most"),
+    (&["--denials", "2026-13-01"], USAGE, "a day such as 2026-01-31, or 7d"),
+    (&["--watch", "1"], POLICY, "process 1 is no run of landstrip"),
+    (&["-h=1"], USAGE, "option '-h' takes no value, found '1'"),
+    (&["--watch", "vim"], USAGE, "at most one process id"),
     (&["--ask", "2", "touch", "made"], USAGE, "terminal, or a descriptor number"),
-    (&["--learn", "touch", "made"], USAGE, "a file called .yaml, or .json"),
+    (&["--learn", "touch", "made"], USAGE, "a file named .yaml, or .json"),
     (&["-p", "agent.yml", "touch", "made"], POLICY, "the preset is called 'agent'"),
     (&["-p", "agent,build", "touch", "made"], POLICY, "there are agent, build"),
 ];
@@ -312,7 +315,8 @@ fn a_star_that_allows_nothing_new_is_told_of() {
         };
         make("there").succeeds();
         let outcome = make("new");
-        let told = "'*' in filesystem.allowWrite stands for what is there at launch: the directory";
+        let told =
+            "'*' in filesystem.allowWrite matches only what exists at launch: allow the directory";
         assert!(outcome.fails().stderr.contains(told), "{outcome:#?}");
         let check = sandbox.landstrip(["-p", &policy, "--check"]);
         let warned = format!("stands for what is there at launch; '{directory}' is all of it");

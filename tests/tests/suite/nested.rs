@@ -126,10 +126,10 @@ fn a_policy_that_asks_for_more_runs_nothing_and_the_reason_is_said() {
         r#"{"network":{"socksProxyPort":1080}}"#,
     ] {
         let words = inner(&outer, policy, &["touch", "made"]);
-        outer.run(words.clone()).is_error(125, "Internal", "surrounding sandbox");
+        outer.run(words.clone()).is_error(125, "Internal", "inside another sandbox");
         let outcome = outer.run_outside(where_a_listener_exists(words));
         outcome.is_error(125, "Internal", "listener exists");
-        assert!(outcome.stderr.contains("allows no writing"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("set enableWeakerNestedSandbox: true"), "{outcome:#?}");
         assert!(!outer.path("work/made").exists(), "{policy}");
     }
 }
@@ -156,7 +156,7 @@ fn nothing_runs_without_a_broker_on_a_pipe_that_the_caller_reads() {
                 let (all, line) = match is_left {
                     // Who wants that is told of it.
                     true => ("done\nran\ndone\n", "and writing to standard input"),
-                    false => ("ran\ndone\n", "</dev/null will do"),
+                    false => ("ran\ndone\n", "start it with </dev/null"),
                 };
                 assert_eq!(said, all, "{policy}: {outcome:#?}");
                 assert!(outcome.stderr.contains(line), "{policy}: {outcome:#?}");
@@ -397,7 +397,7 @@ except OSError as error:
 
 #[test]
 fn an_agent_s_own_landlock_and_filter_run_inside_and_the_line_says_what_they_cost() {
-    const LINE: &str = "landstrip: not done for a process with a sandbox, user or label of its own: run the tool \
+    const LINE: &str = "landstrip: refused to a process with a sandbox, user or label of its own: run the tool \
                         without its own sandbox";
     for_each_user(|user| {
         let peer = TcpPeer::new();
@@ -436,7 +436,10 @@ fn an_agent_s_own_landlock_and_filter_run_inside_and_the_line_says_what_they_cos
             outcome.fails().stdout.contains("without a rule for / Permission denied"),
             "{outcome:#?}"
         );
-        assert!(outcome.stderr.contains("reads are not watched: --report all"), "{outcome:#?}");
+        assert!(
+            outcome.stderr.contains("refused reads are reported only with --report all"),
+            "{outcome:#?}"
+        );
         // With one, it starts, and the broker lists no directory for it.
         let denied = denied.env("OPEN_BY", "O_PATH");
         let outcome = inside(&denied, "echo begun; cat ../home/secret; ls /");

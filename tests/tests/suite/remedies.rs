@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use std::net::{IpAddr, UdpSocket};
-use tests::{Origin, Outcome, Sandbox, UnixPeer, User, for_each_user, free_port};
+use tests::{Origin, Outcome, Sandbox, UnixPeer, User, for_each_user, free_port, programs};
 
 /// What the policies have in common.
 fn base() -> Value {
@@ -205,9 +205,9 @@ fn a_directory_of_all_programs_is_not_taken_for_that_of_one() {
         let outcome = run(tool);
         let said = line(
             outcome.fails(),
-            "for a tool that asks before it makes a directory that is allowed in there: ",
+            "for a tool that checks first whether it may create an allowed directory in there: ",
         );
-        assert_eq!(said, Some("make that outside first (mkdir -p)"), "{outcome:#?}");
+        assert_eq!(said, Some("create that outside first (mkdir -p)"), "{outcome:#?}");
         sandbox.sh_outside("mkdir -p ~/.cache/pypoetry").succeeds();
         run(tool).succeeds();
         assert!(sandbox.path("home/.cache/pypoetry/virtualenvs").exists());
@@ -263,8 +263,8 @@ fn a_link_at_an_allowed_path_that_is_missing_is_refused_with_the_reason() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write("link").allow_write("file");
         let outcome = sandbox.sh("echo x > file && ln -s /etc/passwd link");
-        let what = "allowed, but no symbolic link is made where a path was missing, and no more of what is missing can be \
-                    made in one run (run it again, or with --report all): ";
+        let what = "allowed, but where a path was missing no symbolic link can be created, and only so many entries in one \
+                    run (run it again, or with --report all): ";
         assert_eq!(line(outcome.fails(), what), Some("[\"./link\"]"), "{outcome:#?}");
         assert_eq!(sandbox.read("work/file"), "x\n");
         assert!(!sandbox.path("work/link").is_symlink(), "{}", tests::ESCAPED);
@@ -287,13 +287,12 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
     const OUTSIDE: &str =
         "not suggested, as programs outside may run or obey what is there (run it outside): ";
     const TEMPORARY: &str =
-        "not suggested, as all programs have their temporary files there (write to $TMPDIR): ";
-    const NOT_SO: &str = "allowed, but no set-user-ID bits, capabilities or links into denied places, \
-                          nor what was replaced since the launch: ";
-    const HOST: &str =
-        "not suggested, as it is no plain name, or a metadata service (reach it outside): ";
+        "not suggested, as all programs keep temporary files there (write to $TMPDIR): ";
+    const NOT_SO: &str = "allowed, except for set-user-ID bits, capabilities, links into denied places, \
+                          and what was replaced since the launch: ";
+    const HOST: &str = "not suggested, as it is not a plain host name, or is a metadata service (reach it from outside): ";
     const JAVA: &str =
-        "as jcmd and jstack work through /tmp alone, to have the process print its stacks: ";
+        "as jcmd and jstack only work through /tmp, to make the process print its stacks: ";
     for_each_user(|user| {
         let python = |code: &str| format!("python3 -c 'import socket; {code}'");
         let refused = [
@@ -323,7 +322,7 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
             ("touch src/a; chmod 4755 src/a".to_owned(), NOT_SO, r#"["./src/a"]"#),
             (
                 "echo x > /tmp/tmpfaBcDeF".to_owned(),
-                "for tmpfile(3), which heeds no TMPDIR, where nobody else uses /tmp: ",
+                "for tmpfile(3), which ignores TMPDIR, if nobody else uses /tmp: ",
                 r#"filesystem.allowWrite += ["/tmp"]"#,
             ),
             (ask("metadata.google.internal:80"), HOST, r#"["metadata.google.internal:80"]"#),
@@ -419,8 +418,7 @@ fn nothing_is_advised_that_programs_outside_run_or_obey_or_serve() {
             );
         }
         let outcome = run("echo x > /tmp/landstrip-test");
-        let said =
-            line(&outcome, "not suggested, as all programs have their temporary files there");
+        let said = line(&outcome, "not suggested, as all programs keep temporary files there");
         let expected = " (write to $TMPDIR): [\"/tmp/landstrip-test\"]";
         assert_eq!(said, Some(expected), "{outcome:#?}");
         run("echo x > $TMPDIR/landstrip-test && echo x > src/a").succeeds();
@@ -720,5 +718,109 @@ fn a_cache_of_python_alone_is_named_if_the_command_failed() {
         let outcome = run("python3 -c 'import sys; sys.path.insert(0, \"lib\"); import part'");
         assert_eq!(outcome.succeeds().stderr, "", "{outcome:#?}");
         passes(&Sandbox::of(user), "cache", &["mkdir", "__pycache__"]);
+    });
+}
+
+/// A policy for the working directory does not reach what lies above it.
+#[test]
+fn where_to_start_is_told_if_the_repository_is_above_the_working_directory() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.dir("work/tree");
+        sandbox.dir("work/tree/sub");
+        let landstrip = programs().landstrip();
+        let run = |directory: &str, words: &str| {
+            let line = format!("cd {directory} && exec {} {words}", landstrip.display());
+            sandbox.sh_outside(&line)
+        };
+        let make = "git init -q && echo x > sub/file && git add sub && git -c user.name=a -c user.email=a@b commit -qm a";
+        sandbox
+            .sh_outside(&format!("cd tree && {make} && git worktree add -q ../linked"))
+            .succeeds();
+        let key = "the git repository begins above the working directory (start landstrip at the top of the work tree): ";
+        for (tree, add) in [("tree", "git add new"), ("linked", "sh -c 'git add new'")] {
+            let below = format!("{tree}/sub");
+            sandbox.file(format!("work/{below}/new"), "new");
+            let outcome = run(&below, &format!("-p agent {add}"));
+            let top = sandbox.path(format!("work/{tree}")).canonicalize();
+            let top = top.unwrap_or_else(|_| sandbox.path(format!("work/{tree}")));
+            let expected = format!("[\"{}\"]", top.display());
+            let said = line(outcome.fails(), key).unwrap_or_default().to_owned();
+            assert_eq!(said.rsplit('/').next(), expected.rsplit('/').next(), "{outcome:#?}");
+            // There it works.
+            run(tree, "-p agent git add sub/new").succeeds();
+            // Where nothing may be written, it helps nothing.
+            let outcome = run(&below, "-p read-only git reset -q");
+            assert_eq!(line(outcome.fails(), key), None, "{outcome:#?}");
+        }
+        // What git does without is not told.
+        let outcome = run("tree/sub", "-p agent git status -s");
+        assert_eq!(outcome.succeeds().stderr, "", "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_name_server_that_is_connected_to_is_told_of() {
+    for_each_user(|user| {
+        let connect = |port: u16| {
+            let connect = format!("exec 3<>/dev/tcp/192.0.2.1/{port}");
+            let outcome = Sandbox::of(user).run(["bash", "-c", &connect]);
+            outcome.fails();
+            outcome
+        };
+        let outcome = connect(53);
+        let said = line(&outcome, "name servers cannot be reached");
+        assert!(said.is_some_and(|said| said.ends_with("[\"192.0.2.1:53\"]")), "{outcome:#?}");
+        let outcome = connect(443);
+        assert_eq!(line(&outcome, "name servers"), None, "{outcome:#?}");
+        assert!(line(&outcome, "to allow this: ").is_some(), "{outcome:#?}");
+    });
+}
+
+#[test]
+fn who_installs_packages_of_python_is_told_of_environments() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let packages = "home/.tools/lib/python3.11/site-packages";
+        sandbox.dir("home/.tools");
+        sandbox.sh_outside(&format!("mkdir -p ../{packages}")).succeeds();
+        let run = |path: &str| {
+            sandbox.landstrip(["-p", "agent", "sh", "-c", &format!("echo x > ../{path}")])
+        };
+        let outcome = run(&format!("{packages}/made"));
+        let said = line(outcome.fails(), "to install Python packages: ");
+        assert_eq!(said, Some("python3 -m venv .venv, then .venv/bin/pip install"), "{outcome:#?}");
+        let outcome = run("home/.tools/made");
+        assert_eq!(line(outcome.fails(), "to install"), None, "{outcome:#?}");
+        let outcome = run("work/made");
+        assert_eq!(outcome.succeeds().stderr, "", "{outcome:#?}");
+    });
+}
+
+/// Landlock refuses to execute what may not be read, and tells nobody.
+#[test]
+fn the_rule_is_named_that_keeps_a_tool_from_being_executed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.program("work/tool", "#!/bin/sh\necho ran\n");
+        sandbox.program("work/beside", "#!/bin/sh\necho ran\n");
+        let policy = json!({ "filesystem": { "allowWrite": ["./made"], "denyRead": ["./tool"] } });
+        let policy = sandbox.file("p.json", policy.to_string());
+        let policy = policy.to_str().unwrap();
+        let outcome = sandbox.landstrip(["-p", policy, "./tool"]);
+        outcome.is_error(126, "Launch", r#"denied by: filesystem.denyRead [\"./tool\"]"#);
+        for words in ["./tool", "exec ./tool", "sh -c ./tool"] {
+            let outcome = sandbox.landstrip(["-p", policy, "sh", "-c", words]);
+            outcome.exits(126);
+            assert_eq!(outcome.stdout, "", "{outcome:#?}");
+            let said = line(&outcome, "denied by: ");
+            assert_eq!(said, Some("filesystem.denyRead [\"./tool\"]"), "{words:?}: {outcome:#?}");
+        }
+        let outcome = sandbox.landstrip(["-p", policy, "./beside"]);
+        assert_eq!((&*outcome.succeeds().stdout, &*outcome.stderr), ("ran\n", ""), "{outcome:#?}");
+        // Not what nobody may execute, here or elsewhere.
+        sandbox.file("work/text", "text");
+        let outcome = sandbox.landstrip(["-p", policy, "./text"]);
+        assert!(!outcome.exits(126).stderr.contains("denied by"), "{outcome:#?}");
     });
 }

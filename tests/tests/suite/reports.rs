@@ -386,8 +386,8 @@ fn a_program_that_loses_its_rights_is_named_if_the_command_failed() {
             std::fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
         }
         let run = |words: &[&str]| sandbox.run(words.iter().copied());
-        let line = "landstrip: \"./elevated\" has the rights of its owner or group outside, \
-                    and inside those of the caller: run it outside\n";
+        let line = "landstrip: \"./elevated\" has a set-user-ID or set-group-ID bit, which has no effect \
+                    inside: run it outside\n";
         assert_eq!(run(&["./elevated", "x"]).exits(3).stderr, line);
         assert_eq!(run(&["sh", "-c", "true;./elevated"]).exits(3).stderr, line);
         sandbox.program("work/script", "#!/bin/sh\nif true; then\n    A=b ./elevated x\nfi\n");
@@ -408,7 +408,7 @@ fn a_signal_to_a_process_outside_is_told_of_where_the_command_ends_with_it() {
         let mut victim = Victim::of(user);
         let kill = format!("kill {}", victim.pid());
         let line =
-            "landstrip: signals reach the processes of this run alone: send others outside of it\n";
+            "landstrip: signals reach only processes of this run: send others from outside\n";
         let outcome = sandbox.sh(&kill);
         assert!(outcome.exits(1).stderr.ends_with(line), "{outcome:#?}");
         let outcome = sandbox.sh(&format!("{kill}; exit 3"));
@@ -421,7 +421,7 @@ fn a_signal_to_a_process_outside_is_told_of_where_the_command_ends_with_it() {
 #[test]
 fn a_policy_can_leave_refused_reads_unwatched() {
     const LINE: &str =
-        "landstrip: nothing was refused that is watched; reads are not watched: --report all\n";
+        "landstrip: no refusal was seen; refused reads are reported only with --report all\n";
     for_each_user(|user| {
         let world = |policy: &str| {
             let sandbox = Sandbox::of(user).policy_json(policy);
@@ -807,7 +807,7 @@ fn variables_that_were_withheld_are_named_if_the_command_failed_and_nothing_was_
         let ask = "test \"$SOME_TOKEN$OTHER\" = valueother";
         assert_eq!(
             run("", ask).fails().stderr,
-            "landstrip: variables withheld, which environment.allow gives by name, beside \"*\": [\"SOME_TOKEN\"]\n"
+            "landstrip: variables withheld (to pass them, name them in environment.allow, beside \"*\"): [\"SOME_TOKEN\"]\n"
         );
         assert_eq!(run(r#", "allow": ["*", "SOME_TOKEN"]"#, ask).succeeds().stderr, "");
         assert_eq!(run("", "! test \"$SOME_TOKEN\"").succeeds().stderr, "");
@@ -816,5 +816,76 @@ fn variables_that_were_withheld_are_named_if_the_command_failed_and_nothing_was_
         }
         let outcome = run("", "echo x >made; exit 3");
         assert!(!outcome.exits(3).stderr.contains("withheld"), "{outcome:#?}");
+    });
+}
+
+/// What tools keep of themselves, and do the same without.
+#[test]
+fn what_tools_do_the_same_without_is_not_shown_whatever_the_status() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        for dir in ["home/.npm", "home/.npm/_logs", "home/.cargo", "home/.terraform.d"] {
+            sandbox.dir(dir);
+        }
+        let kept = [".npm/_logs/a", ".cargo/.package-cache", ".terraform.d/checkpoint_signature"];
+        let tries = kept.map(|path| format!("echo x 2>/dev/null > ~/{path}; ")).concat();
+        assert_eq!(sandbox.sh(&format!("({tries}) 2>/dev/null; exit 0")).succeeds().stderr, "");
+        let failed = sandbox.sh(&format!("({tries}) 2>/dev/null; exit 3"));
+        assert_eq!(failed.exits(3).reports, [] as [Value; 0], "{failed:#?}");
+        let more = sandbox.sh(&format!("({tries} echo x > ~/.npm/b) 2>/dev/null; exit 3"));
+        assert_eq!(more.exits(3).reports.len(), 1, "{more:#?}");
+        assert!(names(&more.reports, "write", &sandbox.name("home/.npm/b")), "{more:#?}");
+        assert!(!sandbox.path("home/.npm/_logs/a").exists());
+        // Programs are told of all.
+        let trapped = sandbox.trap().sh(&format!("({tries}) 2>/dev/null; exit 0"));
+        let told = trapped.traps.iter().filter(|trap| trap.get("Filesystem").is_some()).count();
+        assert_eq!(told, kept.len(), "{trapped:#?}");
+    });
+}
+
+#[test]
+fn threads_are_named_by_their_own_process_alone() {
+    for_each_user(|user| {
+        let script = "import os, signal, threading
+other = os.fork() or signal.pause()
+done = threading.Event()
+thread = threading.Thread(target=done.wait); thread.start()
+def write(path, mode):
+    try:
+        with open(path, mode) as file: file.write('named')
+        return open(path).read().strip()
+    except OSError as error: return error.errno
+own = f'/proc/self/task/{thread.native_id}/comm'
+print(write(own, 'w'), write(own, 'r+'), write('/proc/self/comm', 'w'))
+print(write(f'/proc/{other}/comm', 'w') != 'named', write('/proc/self/oom_score_adj', 'w') != 'named')
+done.set(); os.kill(other, 9)";
+        for policy in [
+            "{}",
+            r#"{"filesystem": {"allowWrite": ["."]}}"#,
+            r#"{"filesystem": {"allowWrite": ["."], "denyRead": ["./secret"]}}"#,
+        ] {
+            let sandbox = Sandbox::of(user).policy_json(policy);
+            sandbox.file("work/secret", "");
+            let outcome = sandbox.run(["python3", "-c", script]);
+            assert_eq!(outcome.stdout, "named named named\nTrue True\n", "{policy}: {outcome:#?}");
+            let told = outcome.stderr.contains("/task/") || outcome.stderr.contains("self/comm");
+            assert!(!told, "{policy}: {outcome:#?}");
+        }
+    });
+}
+
+#[test]
+fn multipath_tcp_is_missing_as_from_a_kernel_without_it() {
+    for_each_user(|user| {
+        let script = "import errno, socket
+try: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+except OSError as error: print(errno.errorcode[error.errno])
+s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); print('listens')";
+        let sandbox = Sandbox::of(user).allow_local_binding();
+        let outcome = sandbox.run(["python3", "-c", script]);
+        assert_eq!(outcome.succeeds().stdout, "EPROTONOSUPPORT\nlistens\n", "{outcome:#?}");
+        assert_eq!(outcome.stderr, "", "{outcome:#?}");
+        let failed = sandbox.run(["python3", "-c", &format!("{script}; raise SystemExit(1)")]);
+        assert!(!failed.exits(1).stderr.contains("262"), "{failed:#?}");
     });
 }

@@ -2,7 +2,7 @@
 //! is otherwise left to Landlock and looked at. It is held, and opened for the target.
 
 use super::look::Look;
-use super::opens::{is_hidden, may_see};
+use super::opens::{is_hidden, may_see, names_thread};
 use super::task::{After, Done, Opened};
 use super::terminals;
 use super::view::View;
@@ -50,7 +50,16 @@ pub(super) fn of(look: &Look, view: &View, is_inside: impl Fn(i32) -> bool) -> O
     if flags.contains(OFlags::PATH) || flags.contains(OFlags::CREATE | OFlags::EXCL) {
         return None;
     }
-    terminal(look, flags).or_else(|| unknown_to_landlock(look, view, flags, is_inside))
+    terminal(look, flags)
+        .or_else(|| thread_name(look, flags))
+        .or_else(|| unknown_to_landlock(look, view, flags, is_inside))
+}
+
+/// The name of a thread, to be written by its own process, as pthread_setname_np(3) does.
+fn thread_name(look: &Look, flags: OFlags) -> Option<Exception> {
+    let object = (writes(flags) && look.path.is_empty()).then(|| look.follow(true))??;
+    let is_own = object.is_on_proc().ok()? && names_thread(look.target, object.path().ok()?);
+    is_own.then_some(Exception { object, flags, kind: Kind::OfProcesses })
 }
 
 /// A terminal of the sandbox's own: it was not there at launch.

@@ -334,7 +334,8 @@ fn is_permitted(
             );
         }
         _ if object.is_on_proc()? => {
-            return Ok(!wanted.write && view.rules.access(path).read && may_see(target, path));
+            let writes = !wanted.write || names_thread(target, path);
+            return Ok(writes && view.rules.access(path).read && may_see(target, path));
         }
         _ => {}
     }
@@ -387,6 +388,12 @@ pub(super) fn may_see(target: Target, name: &Path) -> bool {
             }
         }
     }
+}
+
+/// Whether `name` of proc(5) is that of a thread of the target's own process. The kernel lets no other process write to it,
+/// whoever has it open (comm_write in fs/proc/base.c).
+pub(super) fn names_thread(target: Target, name: &Path) -> bool {
+    name.ends_with("comm") && proc::owner(name).is_some_and(|owner| target.has_thread(owner))
 }
 
 /// Whether `object` is /dev/tty, which is another terminal for each session (tty(4)).

@@ -16,8 +16,8 @@ pub enum Failure {
     Usage(String),
     /// The policy cannot be used, or the command went over a limit of it: what is told of that, by key.
     Pairs(Vec<(&'static str, String)>),
-    /// The tool cannot be executed.
-    Launch(Vec<u8>, Errno),
+    /// The tool cannot be executed, and what is known of the reason, as its message goes on.
+    Launch(Vec<u8>, Errno, String),
     /// The child cannot be confined, or what it needs for that did not come.
     Step(Step, Errno),
     /// The kernel lacks this, without which nothing can be confined.
@@ -72,7 +72,7 @@ impl Failure {
     /// A failed step of the child.
     pub fn launch(tool: &[u8], step: Step, errno: Errno) -> Self {
         match step {
-            Step::Execute => Self::Launch(tool.to_vec(), errno),
+            Step::Execute => Self::Launch(tool.to_vec(), errno, String::new()),
             _ => Self::Step(step, errno),
         }
     }
@@ -82,7 +82,7 @@ impl Failure {
         match self {
             Self::Usage(_) => exit::USAGE,
             Self::Pairs(_) | Self::Step(..) | Self::Lacking(_) | Self::Internal(..) => exit::FAILED,
-            Self::Launch(_, Errno::NOENT) => exit::NOT_FOUND,
+            Self::Launch(_, Errno::NOENT, _) => exit::NOT_FOUND,
             Self::Launch(..) => exit::CANNOT_EXECUTE,
         }
     }

@@ -173,7 +173,7 @@ pub(super) fn send_plan(
     let path = policy.variables.value("PATH").or(callers.as_deref());
     let candidates = plan::candidates(&tool.name, path);
     if candidates.is_empty() {
-        return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT));
+        return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT, String::new()));
     }
     let (proxy, temporary) = (judges.proxy.as_deref(), scratch.map(Scratch::path));
     let mut environment = environment(policy, proxy, temporary, tool.words);

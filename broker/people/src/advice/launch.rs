@@ -6,6 +6,8 @@ use kernel::features::Features;
 use landstrip_core::report::errno::strerror;
 use landstrip_core::report::failure::Failure;
 use probes::seccomp;
+use rules::pattern::Pattern;
+use rules::policy::{Needs, Policy};
 use rustix::io::Errno;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -16,8 +18,8 @@ use std::path::Path;
 /// What to do about a tool that cannot be executed, or in words that a user can act on why a step before that failed.
 pub fn about(failure: &Failure) -> Option<Cow<'static, str>> {
     match failure {
-        Failure::Launch(tool, errno) => about_tool(tool, *errno).map(Cow::from),
-        Failure::Step(step, errno) => Some(explain(*step, *errno).into()),
+        Failure::Launch(tool, errno, _) => about_tool(tool, *errno).map(Cow::from),
+        Failure::Step(step, errno) => Some(about_step(*step, *errno, None).into()),
         Failure::Lacking(missing) => {
             Some(format!("this kernel cannot confine the command: {}", parts::why(missing)).into())
         }
@@ -30,7 +32,7 @@ fn about_tool(tool: &[u8], errno: Errno) -> Option<&'static str> {
     match (errno, path.metadata()) {
         (Errno::NOENT, _) if !tool.contains(&b'/') => Some(about_name(tool)),
         (Errno::NOENT, Ok(_)) => {
-            Some(": it is there, but what its first line ('#!') or its loader names is not")
+            Some(": the file exists, but the interpreter of its '#!' line or its loader does not")
         }
         (Errno::NOENT, Err(_)) if tool.starts_with(b"~") || tool.starts_with(b"$") => {
             Some(": a shell expands '~' and '$', and neither in quotes")
@@ -38,15 +40,17 @@ fn about_tool(tool: &[u8], errno: Errno) -> Option<&'static str> {
         (Errno::NOENT, Err(_)) if tool.iter().any(is_of_shell) => Some(FOR_SHELL),
         (Errno::ACCESS, Ok(found)) if found.is_dir() => Some(": it is a directory"),
         (Errno::ACCESS, Ok(found)) if found.mode() & 0o111 == 0 => {
-            Some(": nobody may execute it; chmod +x, or write the program that reads it before it")
+            Some(": it is not executable; chmod +x, or put its interpreter before it")
         }
-        (Errno::NOEXEC, _) => Some(": a script begins with '#!' and its program; or write sh FILE"),
+        (Errno::NOEXEC, _) => Some(
+            ": it is no program; a script starts with '#!' and its interpreter, or is run as sh FILE",
+        ),
         _ => None,
     }
 }
 
 const FOR_SHELL: &str =
-    ": tool and arguments are words of their own; for a shell, write sh -c '...'";
+    ": give the tool and each argument as a separate word, or write sh -c '...'";
 
 /// What to write in the place of a name that is no program's.
 fn about_name(tool: &[u8]) -> &'static str {
@@ -55,16 +59,18 @@ fn about_name(tool: &[u8]) -> &'static str {
     const OPTIONS: [&[u8]; 6] = [b"check", b"doctor", b"explain", b"help", b"learn", b"version"];
     match tool {
         b"" => ": the tool is an empty word",
-        b"run" => ": landstrip has no such command; the tool stands right after the options",
-        _ if OPTIONS.contains(&tool) => ": it is an option, with two dashes; see landstrip --help",
-        _ if BUILT_IN.contains(&tool) => ": it is a command of the shell; write sh -c '...'",
+        b"run" => ": landstrip has no subcommands; the tool follows the options",
+        _ if OPTIONS.contains(&tool) => {
+            ": it is an option, written with two dashes; see landstrip --help"
+        }
+        _ if BUILT_IN.contains(&tool) => ": it is a shell builtin; write sh -c '...'",
         _ if tool.iter().any(is_of_shell) => FOR_SHELL,
         _ if tool.contains(&b'=') => ": to set a variable, write env NAME=VALUE tool",
-        _ if tool.starts_with(b"-") => ": options stand before '--', and the tool after it",
+        _ if tool.starts_with(b"-") => ": options go before '--', and the tool after it",
         _ if Path::new(OsStr::from_bytes(tool)).exists() => {
-            ": it is here, but in no directory of PATH; write ./ before it"
+            ": it is in the working directory, not in PATH; write ./ before it"
         }
-        _ => ": it is in no directory of PATH",
+        _ => ": it was not found in PATH",
     }
 }
 
@@ -77,14 +83,16 @@ fn lacks_scopes() -> bool {
     Features::probe().is_ok_and(|features| !features.contains(Features::SCOPES))
 }
 
-/// The step of the child in words that a user can act on.
-fn explain(step: Step, errno: Errno) -> String {
+/// The step of the child in words that a user can act on; of another sandbox, by what the `policy` says, if it is known.
+pub(crate) fn about_step(step: Step, errno: Errno, policy: Option<&Written<'_>>) -> String {
     let reason = match (step, errno) {
         (Step::Filter, Errno::BUSY) => {
-            "a seccomp listener exists already, as on WSL2 or under another supervisor"
+            let reason = "a seccomp listener exists already (of another supervisor, or as on WSL2)";
+            return format!("{reason}{}", inside_another(policy));
         }
         (Step::Filter, Errno::PERM) => {
-            "the surrounding sandbox, such as another landstrip, lets no listener be installed"
+            let reason = "landstrip is inside another sandbox already, such as another landstrip";
+            return format!("{reason}{}", inside_another(policy));
         }
         (Step::Filter, Errno::INVAL | Errno::NOSYS) => match seccomp::missing_of_notification() {
             Some(missing) => return format!("this kernel lacks {missing}"),
@@ -97,17 +105,66 @@ fn explain(step: Step, errno: Errno) -> String {
         (Step::Environment, _) => "there is no memory for the environment",
         (Step::Execute, _) => "the tool could not be executed",
     };
-    let advice = match (step, errno) {
-        (Step::Filter, Errno::BUSY | Errno::PERM) if lacks_scopes() => {
-            ", and without one nothing keeps signals inside on this kernel (Linux 6.12 does)"
-        }
-        (Step::Filter, Errno::BUSY | Errno::PERM) => {
-            ", and without one only a policy can be enforced that allows no writing and no network \
-             and denies no reading, with a standard input that is no pipe which the caller reads as well (</dev/null \
-             will do), or with enableWeakerNestedSandbox one that lists no hosts, has no servers of its own, and denies \
-             no reading inside what may be written"
-        }
-        _ => "",
+    format!("{reason}: {}", strerror(errno))
+}
+
+/// What to do where another sandbox lets nothing inside of it watch system calls.
+fn inside_another(policy: Option<&Written<'_>>) -> String {
+    if lacks_scopes() {
+        return ", and this kernel cannot confine signals by itself (Linux 6.12 can)".to_owned();
+    }
+    let Some(written) = policy else {
+        return ": set enableWeakerNestedSandbox: true in the policy".to_owned();
     };
-    format!("{reason}{advice}: {}", strerror(errno))
+    match &*written.in_the_way_of_weaker() {
+        // What is left is a pipe that the caller reads as well.
+        [] if !written.needs_broker() => {
+            ": start it with </dev/null, or set enableWeakerNestedSandbox: true in the policy"
+                .to_owned()
+        }
+        [] => ": set enableWeakerNestedSandbox: true in the policy".to_owned(),
+        names if written.policy.weaker_nested => {
+            format!(": with enableWeakerNestedSandbox the policy cannot have {}", names.join(", "))
+        }
+        names => format!(
+            ": set enableWeakerNestedSandbox: true in the policy, which then cannot have {}",
+            names.join(", ")
+        ),
+    }
+}
+
+/// A policy without what landstrip adds to it.
+#[derive(Debug)]
+pub(crate) struct Written<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) deny_read: &'a [Pattern],
+    /// Whether it lets anything be written.
+    pub(crate) writes: bool,
+}
+
+impl Written<'_> {
+    /// Whether it has something that needs a broker wherever it is enforced, except with `enableWeakerNestedSandbox`.
+    fn needs_broker(&self) -> bool {
+        let reads_all = self.deny_read.is_empty() && !self.policy.files.hides_processes;
+        self.writes || !reads_all || Needs::of(&self.policy.network).addresses
+    }
+
+    /// What of it nobody would hold the command to, or would refuse it altogether, where no system calls are watched.
+    fn in_the_way_of_weaker(&self) -> Vec<&'static str> {
+        let Policy { files, network, limits, .. } = self.policy;
+        let is_inside = |rule: &Pattern| {
+            let path = rule.as_path();
+            path.is_some_and(|path| files.allow_write.iter().any(|root| path.starts_with(root)))
+        };
+        let denies_inside = self.deny_read.iter().any(is_inside);
+        let all = [
+            ("network.allowedDomains", Needs::of(network).hosts),
+            ("network.allowLocalBinding", network.allow_local_binding),
+            ("limits.processes", limits.processes.is_some()),
+            ("processes: own", files.hides_processes),
+            ("--ask", network.asks),
+            ("filesystem.denyRead inside filesystem.allowWrite", denies_inside),
+        ];
+        all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
+    }
 }

@@ -21,10 +21,19 @@ pub fn is_noise(denial: &Denial) -> bool {
         }
         Denial::Trial(_) => true,
         Denial::Network(NetworkOperation::Connect, path) => {
-            is_of_name_service(Path::new(OsStr::from_bytes(path)))
+            is_of_name_service(Path::new(OsStr::from_bytes(path))) || is_multipath(path)
         }
         _ => false,
     }
+}
+
+/// Whether the program does the same without it, whether or not it succeeds: it is shown to nobody, though it can be asked
+/// about and learned. What programs keep of themselves: locks that those who may not write do without, logs, and when
+/// they last looked for a newer release.
+pub fn is_done_without(denial: &Denial) -> bool {
+    let Denial::File(FileOperation::Write, path) = denial else { return false };
+    let path = Path::new(OsStr::from_bytes(path));
+    is_of_cargo(path) || is_log_of_npm(path) || is_of_terraform(path) || is_of_fish(path)
 }
 
 /// Whether nobody misses it if the command succeeded: what programs write for the next time that they run, and ask
@@ -33,7 +42,12 @@ pub fn is_noise_of_success(denial: &Denial) -> bool {
     match denial {
         Denial::File(_, path) => {
             let path = Path::new(OsStr::from_bytes(path));
-            is_history(path) || is_of_fontconfig(path) || is_of_memory_killer(path)
+            is_history(path)
+                || is_of_fontconfig(path)
+                || is_of_memory_killer(path)
+                || is_index_lock(path)
+                || is_database(path)
+                || [".npm", ".npm/_logs"].iter().any(|directory| path.ends_with(directory))
         }
         Denial::Network(NetworkOperation::Connect, target) => {
             target.starts_with(b"netlink ") || is_of_desktop(target)
@@ -95,6 +109,58 @@ fn is_history(path: &Path) -> bool {
     name.ends_with(b"_history") || is_rest(b".viminf") || is_rest(b".lesshs")
 }
 
+/// Where two directories called so hold one file, whose name `is` such a one.
+fn lies_in(path: &Path, directories: &str, is: impl Fn(&[u8]) -> bool) -> bool {
+    let is_there = path.parent().is_some_and(|above| above.ends_with(directories));
+    is_there && path.file_name().is_some_and(|name| is(name.as_bytes()))
+}
+
+/// The locks on the registry and on what it is tidied by.
+fn is_of_cargo(path: &Path) -> bool {
+    lies_in(path, ".cargo", |name| {
+        name.starts_with(b".package-cache") || name.starts_with(b".global-cache")
+    })
+}
+
+/// What npm tells of a run, and when it last looked for a newer one.
+fn is_log_of_npm(path: &Path) -> bool {
+    lies_in(path, ".npm/_logs", |_| true)
+        || lies_in(path, ".npm", |name| name == b"_update-notifier-last-checked")
+}
+
+/// The directory of its settings, which it makes, and when it last looked for a newer release.
+fn is_of_terraform(path: &Path) -> bool {
+    path.ends_with(".terraform.d")
+        || lies_in(path, ".terraform.d", |name| name.starts_with(b"checkpoint_"))
+}
+
+/// The directories of a shell that starts, what was typed, and variables of all its sessions.
+fn is_of_fish(path: &Path) -> bool {
+    [".config/fish", ".local/share/fish"].iter().any(|directory| path.ends_with(directory))
+        || lies_in(path, ".config/fish", |name| name.starts_with(b"fish_variables"))
+        || lies_in(path, ".local/share/fish", |name| name.starts_with(b"fish_history"))
+}
+
+/// The lock by which `git status` and the like keep what they found out about the work tree.
+fn is_index_lock(path: &Path) -> bool {
+    path.ends_with("index.lock") && path.iter().any(|part| part == ".git")
+}
+
+/// What SQLite opens for writing, too, if it can, whatever is asked of it.
+fn is_database(path: &Path) -> bool {
+    let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+    let name = [&b"-journal"[..], b"-wal", b"-shm"]
+        .into_iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(name);
+    [&b".db"[..], b".sqlite", b".sqlite3"].into_iter().any(|end| name.ends_with(end))
+}
+
+/// A socket of multipath TCP, in whose place programs have one of TCP.
+fn is_multipath(target: &[u8]) -> bool {
+    target.starts_with(b"inet") && target.ends_with(b" stream protocol 262")
+}
+
 /// What is known of fonts, wherever it is kept.
 fn is_of_fontconfig(path: &Path) -> bool {
     let of = |part: Component<'_>| {
@@ -126,6 +192,7 @@ fn is_of_landstrip(path: &Path) -> bool {
     let is_group = name == b"cgroup.subtree_control" || name.starts_with(b"landstrip-run-");
     is_shared
         || path.ends_with(".cache/landstrip")
+        || lies_in(path, ".cache/landstrip", |_| true)
         || is_group && path.starts_with("/sys/fs/cgroup")
 }
 
@@ -163,6 +230,7 @@ mod tests {
             ("/dev/shm/landstrip-0123456789abcdef", true),
             ("/dev/shm/x/landstrip-0123456789abcdef", false),
             ("/home/u/.cache/landstrip", true),
+            ("/home/u/.cache/landstrip/0123456789abcdef", true),
             ("/home/u/landstrip", false),
             ("/sys/fs/cgroup/a/cgroup.subtree_control", true),
             ("/sys/fs/cgroup/landstrip-run-12-own", true),
@@ -176,11 +244,47 @@ mod tests {
             assert_eq!(is_noise(&denial(FileOperation::Write)), expected, "{path}");
             assert!(!is_noise(&denial(FileOperation::Read)), "{path}");
         }
+        for (target, expected) in [
+            ("inet stream protocol 262", true),
+            ("inet6 stream protocol 262", true),
+            ("inet stream protocol 132", false),
+            ("inet dgram protocol 262", false),
+        ] {
+            let denial = Denial::Network(NetworkOperation::Connect, target.into());
+            assert_eq!(is_noise(&denial), expected, "{target}");
+        }
         for (path, expected) in
             [("/run/systemd/resolve/io.systemd.Resolve", true), ("/run/docker.sock", false)]
         {
             let denial = Denial::Network(NetworkOperation::Connect, path.into());
             assert_eq!(is_noise(&denial), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_programs_do_the_same_without_is_known_by_what_it_is() {
+        for (path, expected) in [
+            ("/home/u/.cargo/.package-cache-mutate", true),
+            ("/home/u/.cargo/.global-cache", true),
+            ("/home/u/.cargo/registry", false),
+            ("/home/u/.cargo/config.toml", false),
+            ("/home/u/.npm/_logs/2026-01-31T00_00_00_000Z-debug-0.log", true),
+            ("/home/u/.npm/_logs", false),
+            ("/home/u/.npm/_cacache/tmp", false),
+            ("/home/u/.npm", false),
+            ("/home/u/.terraform.d/checkpoint_signature", true),
+            ("/home/u/.terraform.d", true),
+            ("/home/u/.terraform.d/credentials.tfrc.json", false),
+            ("/home/u/.config/fish", true),
+            ("/home/u/.config/fish/fish_variables", true),
+            ("/home/u/.config/fish/config.fish", false),
+            ("/home/u/.local/share/fish/fish_history", true),
+            ("/home/u/fish", false),
+        ] {
+            let denial = |operation| Denial::file(operation, Path::new(path));
+            assert_eq!(is_done_without(&denial(FileOperation::Write)), expected, "{path}");
+            assert!(!is_done_without(&denial(FileOperation::Read)), "{path}");
+            assert!(!is_noise(&denial(FileOperation::Write)), "{path}");
         }
     }
 
@@ -194,6 +298,16 @@ mod tests {
             ("/var/cache/fontconfig", true),
             ("/home/u/.fontconfig/x.cache-8", true),
             ("/home/u/fonts", false),
+            ("/work/.git/index.lock", true),
+            ("/work/.git/worktrees/a/index.lock", true),
+            ("/work/index.lock", false),
+            ("/work/.git/config.lock", false),
+            ("/work/a.sqlite3", true),
+            ("/work/a.db-journal", true),
+            ("/work/a-journal", false),
+            ("/home/u/.npm", true),
+            ("/home/u/.npm/_logs", true),
+            ("/home/u/.npm/_cacache", false),
             ("/proc/12/oom_score_adj", true),
             ("/home/u/oom_score_adj", false),
         ] {

@@ -7,7 +7,9 @@
 //! can be done instead.
 
 mod hosts;
+mod line;
 mod places;
+mod repository;
 mod values;
 
 use super::noise;
@@ -85,6 +87,10 @@ struct Advice {
     too_much: Vec<Remedy>,
     /// What would be written though it is not known to be harmless.
     unknown: Vec<PathBuf>,
+    /// The tops of work trees whose repositories would be written, and lie above the working directory.
+    tops: Vec<String>,
+    /// Name servers that were connected to.
+    name_servers: Vec<String>,
     /// What would be written among the temporary files of all programs.
     temporary: Vec<String>,
     /// What may be written, but not so, or not any more.
@@ -188,71 +194,6 @@ impl Advice {
         let rule = [key.as_bytes(), text.as_bytes(), file.as_bytes(), number.as_bytes()];
         push_new(&mut self.denied_by, lines::list("DeniedBy", &rule));
     }
-
-    fn line(&self, unknown: &[String]) -> Option<String> {
-        let joined = |remedies: &[Remedy], text: fn(&Remedy) -> String| {
-            remedies.iter().map(text).collect::<Vec<_>>().join(", ")
-        };
-        let named = |remedy: &Remedy| format!("{} {}", remedy.key, list(&remedy.values));
-        let direct: Vec<_> = self.direct.iter().map(|host| quote(host)).collect();
-        let outside = if self.settings_of_git { "run it outside" } else { "" };
-        let some = |values: &[String]| if values.is_empty() { String::new() } else { list(values) };
-        let parts = [
-            ("to allow this", joined(&self.allow, Remedy::assignment)),
-            ("denied by", joined(&self.rules, named)),
-            ("what has to change settings of git", outside.to_owned()),
-            (
-                "only through the proxy of HTTP_PROXY, or with network.allowNetwork = true",
-                some(&direct),
-            ),
-            ("not suggested, as it opens too much", joined(&self.too_much, Remedy::need)),
-            (
-                "not suggested, as programs outside may run or obey what is there (run it outside)",
-                some(unknown),
-            ),
-            (
-                "not suggested, as all programs have their temporary files there (write to $TMPDIR)",
-                some(&self.temporary),
-            ),
-            (
-                "allowed, but no set-user-ID bits, capabilities or links into denied places, nor what was replaced since the launch",
-                some(&self.not_so),
-            ),
-            (
-                "allowed, but no symbolic link is made where a path was missing, and no more of what is missing can be made in one run (run it again, or with --report all)",
-                some(&self.used_up),
-            ),
-            (
-                "not suggested, as the server there may run commands or hold keys (run it outside)",
-                some(&self.servers),
-            ),
-            (
-                "not suggested, as it is no plain name, or a metadata service (reach it outside)",
-                some(&self.hosts),
-            ),
-            (
-                "allowed, but its address was refused (private ones need network.privateDomains), or what was sent there",
-                some(&self.allowed),
-            ),
-        ];
-        let instead = self.instead.iter().map(|(what, text)| (*what, (*text).to_owned()));
-        let parts = parts.into_iter().chain(instead).filter(|(_, text)| !text.is_empty());
-        let parts: Vec<_> = parts.map(|(what, text)| format!("{what}: {text}")).collect();
-        (!parts.is_empty()).then(|| format!("landstrip: {}\n", parts.join("; ")))
-    }
-}
-
-impl Remedy {
-    fn assignment(&self) -> String {
-        match self.values.as_slice() {
-            [value] if value == "true" => format!("{} = true", self.key),
-            _ => format!("{} += {}", self.key, list(&self.values)),
-        }
-    }
-
-    fn need(&self) -> String {
-        format!("{} for {}", self.key, list(&self.values))
-    }
 }
 
 impl Grounds<'_> {
@@ -335,6 +276,8 @@ impl Grounds<'_> {
             advice.writes.push(place);
         } else if covers(self.protected(), path) {
             add(&mut advice.rules, "landstrip, which protects", self.shown(path));
+        } else if let Some(top) = self.top_of_repository(path) {
+            push_new(&mut advice.tops, self.shown(&top));
         } else if places::is_of_kernel(path) {
         } else if self.ground().is_temporary(path) {
             places::instead(path).into_iter().for_each(|way| push_new(&mut advice.instead, way));
@@ -352,7 +295,8 @@ impl Grounds<'_> {
             if beneath.is_empty() {
                 advice.unknown.push(path.to_owned());
                 let own = places::instead(path).filter(|_| path.starts_with("/run"));
-                own.into_iter().for_each(|way| push_new(&mut advice.instead, way));
+                let ways = own.into_iter().chain(places::instead_of_packages(path));
+                ways.for_each(|way| push_new(&mut advice.instead, way));
                 if self.missing.iter().any(|missing| missing.starts_with(path)) {
                     push_new(&mut advice.instead, places::MAKE_FIRST);
                 }
@@ -400,10 +344,13 @@ impl Grounds<'_> {
                 add(&mut advice.too_much, "network.allowNetwork = true", quote(target));
             }
             (NetworkOperation::Connect, None, Some(address)) => {
-                if address.port() == 53 || address.ip().is_unspecified() {
+                if address.ip().is_unspecified() {
                     return;
                 }
                 let target = address.to_string();
+                if address.port() == 53 {
+                    return push_new(&mut advice.name_servers, quote(&target));
+                }
                 let (name, _) = domain::split_port(&target);
                 if rule_for(&network.allowed_domains, name, Some(address.port())).is_some() {
                     return;

@@ -4,13 +4,21 @@
 use super::suggest::{list, quote};
 use crate::store::line_of;
 use common::exit;
+use common::trap::FileOperation;
+use landstrip_core::report::denials::Denial;
 use landstrip_core::session::launch::Tool;
+use policy::callers::Caller;
+use policy::repositories::contents;
+use rules::files::Files;
+use rules::paths::Rules;
 use rules::policy::Policy;
 use rustix::fs::{Mode, OFlags};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What to say of `tool` that ended with `status`, if its status does not say it. Whether reads are
 /// `unwatched` is the policy's choice; `refused` are system calls that no policy allows.
@@ -25,8 +33,8 @@ pub fn unseen(
         .then(|| format!("refused under every policy: {}{}", refused.join(", "), instead(refused)));
     let reads = (unwatched && !policy.files.deny_read.is_empty() && !policy.hides_denials_alone)
         .then(|| {
-            let nothing = if refused.is_empty() { "nothing" } else { "nothing else" };
-            format!("{nothing} was refused that is watched; reads are not watched: --report all")
+            let nothing = if refused.is_empty() { "no refusal" } else { "no other refusal" };
+            format!("{nothing} was seen; refused reads are reported only with --report all")
         });
     let withheld: Vec<_> = std::env::vars_os()
         .filter(|(name, value)| !policy.variables.passes(name, value))
@@ -36,19 +44,18 @@ pub fn unseen(
     let variables = (!withheld.is_empty()).then(|| {
         let all = if policy.variables.allow.is_none() { ", beside \"*\"" } else { "" };
         format!(
-            "variables withheld, which environment.allow gives by name{all}: {}",
+            "variables withheld (to pass them, name them in environment.allow{all}): {}",
             list(&withheld)
         )
     });
     let elevated = elevated(&line_of(tool)).map(|program| {
         format!(
-            "{} has the rights of its owner or group outside, and inside those of the caller: run it outside",
+            "{} has a set-user-ID or set-group-ID bit, which has no effect inside: run it outside",
             quote(&program)
         )
     });
-    let signals = ends_with_a_signal(&line_of(tool)).then(|| {
-        "signals reach the processes of this run alone: send others outside of it".to_owned()
-    });
+    let signals = ends_with_a_signal(&line_of(tool))
+        .then(|| "signals reach only processes of this run: send others from outside".to_owned());
     let said: Vec<_> = [calls, elevated, signals, reads, variables].into_iter().flatten().collect();
     (!said.is_empty() && !says_why(status)).then(|| said.join("; "))
 }
@@ -63,11 +70,41 @@ fn elevated(line: &str) -> Option<String> {
             found.is_file() && mode & SETS_ID != 0 && mode & 0o111 != 0
         })
     };
+    programs(line).into_iter().find(|word| places(word).into_iter().any(is_one))
+}
+
+/// The programs that this command line, a shell's within it, or the script that it runs, names as commands.
+fn programs(line: &str) -> Vec<String> {
     let script = script(line).unwrap_or_default();
     let commands =
         [line, &script].into_iter().flat_map(|text| text.split(['\n', ';', '|', '&', '(']));
-    let mut programs = commands.chain(line.split(" -c ").skip(1)).filter_map(program);
-    programs.find(|word| places(word).into_iter().any(is_one)).map(str::to_owned)
+    commands.chain(line.split(" -c ").skip(1)).filter_map(program).map(str::to_owned).collect()
+}
+
+/// The first program that `tool`, its command line or its script names, or what a script begins with, that a rule does
+/// not let be read: so it cannot be executed either, which Landlock refuses and tells nobody.
+pub fn denied_tool(tool: &Tool<'_>, files: &Files, caller: &Caller) -> Option<Denial> {
+    let rules = Rules::new(files);
+    let denied = |file: &Path| {
+        let path = caller.cwd.join(file).canonicalize().ok()?;
+        (path.is_file() && !rules.access(&path).read).then_some(path)
+    };
+    let name = String::from_utf8_lossy(tool.name()).into_owned();
+    let files = [name].into_iter().chain(programs(&line_of(tool))).flat_map(|word| places(&word));
+    let found = files
+        .into_iter()
+        .find_map(|file| denied(&file).or_else(|| denied(&interpreter(&caller.cwd.join(file))?)));
+    found.map(|path| Denial::file(FileOperation::Read, &path))
+}
+
+/// The program that the script `file` begins with.
+fn interpreter(file: &Path) -> Option<PathBuf> {
+    const LONGEST: u64 = 256;
+    let text = contents(file, LONGEST);
+    let line = text.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    let words = line.split(|byte| byte.is_ascii_whitespace());
+    let word = words.into_iter().find(|word| !word.is_empty())?;
+    Some(PathBuf::from(OsStr::from_bytes(word)))
 }
 
 /// Whether the last command of this line, or of a shell's within it, sends signals. Landlock refuses them, and tells nobody;
@@ -152,7 +189,7 @@ fn instead(refused: &[&str]) -> &'static str {
     ];
     match refused {
         ["bpf"] | ["perf_event_open"] | ["bpf", "perf_event_open"] => {
-            " (looks into the kernel: run it outside)"
+            " (inspects the kernel: run it outside)"
         }
         ["ptrace"] => " (of a process outside: run it outside, or start the program inside)",
         ["syslog"] => " (the kernel's log: read it outside)",

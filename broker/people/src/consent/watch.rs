@@ -6,6 +6,7 @@ use super::prompt::shown;
 use super::watcher::{Proof, address, is_own, name};
 use super::wire::Wire;
 use crate::explain::page::plain;
+use crate::reports::stream::is_told_to_end;
 use landstrip_core::report::failure::Failure;
 use landstrip_core::session::process_tree::ProcessTree;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,7 +15,6 @@ use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::{self, Errno};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
-use rustix::process::Signal;
 use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -66,6 +66,10 @@ struct Watch {
 /// Returns a [`Failure`] if no run could find this.
 pub fn run(wanted: Option<i32>, tree: &ProcessTree) -> Result<(), Failure> {
     let failed = |errno| Failure::system("watch", errno);
+    if let Some(process) = wanted.filter(|process| !is_run(*process)) {
+        let message = format!("process {process} is no run of landstrip");
+        return Err(Failure::Internal("watch", message));
+    }
     let place = place::open_for_sockets().map_err(|why| Failure::Internal("watch", why))?;
     let name = name(std::process::id(), wanted);
     // What a process of this number left is nobody's.
@@ -75,7 +79,7 @@ pub fn run(wanted: Option<i32>, tree: &ProcessTree) -> Result<(), Failure> {
     let listener = listener.map_err(failed)?;
     let address = address(&place, &name).map_err(failed)?;
     net::bind(&listener, &address).and_then(|()| net::listen(&listener, 16)).map_err(failed)?;
-    print("landstrip: watching; Ctrl-C ends this\n");
+    print("landstrip: watching; press Ctrl-C to stop\n");
     let mut watch = Watch::default();
     let ended = loop {
         match watch.wait((&listener, &place), tree, wanted) {
@@ -86,6 +90,12 @@ pub fn run(wanted: Option<i32>, tree: &ProcessTree) -> Result<(), Failure> {
     };
     let _ = unlinkat(&place, &name, AtFlags::empty());
     ended
+}
+
+/// Whether a process is called as landstrip's are. Who answers as one is looked at when it does.
+fn is_run(process: i32) -> bool {
+    let name = std::fs::read(format!("/proc/{process}/comm"));
+    name.is_ok_and(|name| name.starts_with(b"landstrip"))
 }
 
 impl Watch {
@@ -108,7 +118,7 @@ impl Watch {
             Err(errno) => return Err(errno),
         }
         let ready: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
-        if ready[0] && is_told_to_end(tree) {
+        if ready[0] && is_told_to_end(tree.as_fd()) {
             return Ok(true);
         }
         let count = self.runs.len();
@@ -243,18 +253,6 @@ fn whole_line(line: &str) -> String {
 fn refused(process: i32, report: &Value) -> String {
     let [operation, target] = [0, 1].map(|at| report[at].as_str().unwrap_or_default());
     format!("in run {process}: refused to {} {}\n", plain(operation), shown(target, NAME_MAX))
-}
-
-/// Whether a signal came that ends programs (signalfd(2)).
-fn is_told_to_end(tree: &ProcessTree) -> bool {
-    let mut info = [0; 128];
-    let ending = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
-    let mut is_to_end = false;
-    while let Ok(128) = io::read(tree.as_fd(), &mut info) {
-        let number = i32::from_ne_bytes([info[0], info[1], info[2], info[3]]);
-        is_to_end |= ending.contains(&number);
-    }
-    is_to_end
 }
 
 /// A closed standard output is the caller's choice.

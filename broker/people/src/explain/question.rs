@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Layer, Rule};
 use super::{InForce, hosts, paths};
-use proxy_hosts::domain::{parse_port, split_port};
+use proxy_hosts::domain::{Host, NAME_MAX, parse_port, split_port};
 use rules::address::{AddressVerdict, Endpoint};
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
@@ -74,6 +74,9 @@ fn no_question(text: &str) -> Option<String> {
             format!("write its port, too, as in [{bare}]:443")
         }
         () if bare.parse::<IpAddr>().is_ok() => format!("write its port, too, as in {bare}:443"),
+        () if is_name_of_host(text) => {
+            format!("for a host, write its port, too, as in {text}:443; for a path, ./{text}")
+        }
         () if host.is_empty() && is_number => "there is no host before the port".to_owned(),
         () if is_number && !host.contains('/') => "a port is a number from 1 to 65535".to_owned(),
         () if text.starts_with('~') && !text.starts_with("~/") && text != "~" => {
@@ -82,6 +85,14 @@ fn no_question(text: &str) -> Option<String> {
         () => return None,
     };
     Some(format!("'{text}': {wrong}"))
+}
+
+/// Whether `text`, which is no path of anything that is there, ends as names of hosts and hardly of files do.
+fn is_name_of_host(text: &str) -> bool {
+    const ENDS: [&str; 8] = ["ai", "com", "dev", "edu", "gov", "io", "net", "org"];
+    let is_end = |(name, end): (&str, &str)| !name.is_empty() && ENDS.contains(&end);
+    let is_named = text == "localhost" || text.rsplit_once('.').is_some_and(is_end);
+    is_named && Host::parse(text.as_bytes(), &mut [0; NAME_MAX]).is_ok()
 }
 
 /// `HOST:PORT`, with an IPv6 address in brackets.
@@ -110,7 +121,12 @@ mod tests {
             ("~", None),
             ("a:b", None),
             ("./a:99999", None),
-            ("example.com", None),
+            ("example.com", Some("for a host, write its port, too, as in example.com:443")),
+            ("localhost", Some("localhost:443; for a path, ./localhost")),
+            ("./example.com", None),
+            ("a/example.com", None),
+            ("notes.txt", None),
+            (".com", None),
         ] {
             let wrong = no_question(word);
             assert_eq!(wrong.is_some(), expected.is_some(), "{word}: {wrong:?}");

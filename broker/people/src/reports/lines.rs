@@ -47,8 +47,8 @@ pub(crate) fn failure_line(failure: &Failure) -> String {
             let pairs = pairs.iter().map(|(key, value)| (*key, value.as_bytes()));
             internal(&pairs.collect::<Vec<_>>())
         }
-        Failure::Launch(tool, errno) => {
-            let message = format!("{}{advice}", strerror(*errno));
+        Failure::Launch(tool, errno, why) => {
+            let message = format!("{}{why}{advice}", strerror(*errno));
             list("Launch", &[tool, message.as_bytes()])
         }
         Failure::Step(..) | Failure::Lacking(_) => of_source("platform", &advice),
@@ -84,7 +84,7 @@ mod tests {
                 r#"{"Usage":"unknown option '--bogus'"}"#,
             ),
             (
-                Failure::Launch(b"/prog".to_vec(), rustix::io::Errno::NOENT),
+                Failure::Launch(b"/prog".to_vec(), rustix::io::Errno::NOENT, String::new()),
                 r#"{"Launch":["/prog","No such file or directory"]}"#,
             ),
             (

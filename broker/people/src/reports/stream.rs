@@ -1,14 +1,16 @@
 //! The descriptors that reports are written to: standard error, and that of --trap-fd.
 //!
-//! A line that cannot be written is dropped; nothing waits for a reader but the last lines, when the command has ended.
+//! A line that cannot be written is dropped; nothing waits for a reader but the last lines, when the command has ended:
+//! on the descriptor of --trap-fd not for long, and on standard error until a signal says to end.
 
 use kernel::inherited;
 use kernel::self_proc::own_link;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{OwnedFd, RawFd};
+use rustix::fd::{BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno, ReadWriteFlags};
 use rustix::net::{self, SendFlags};
+use rustix::process::Signal;
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
@@ -93,6 +95,34 @@ impl Stream {
         }
     }
 
+    /// Writes all of `text`, however long that takes, unless a signal that ends programs comes in by `signals`
+    /// (signalfd(2)), or nothing can be written any more.
+    pub(super) fn write_whole(&self, text: &[u8], signals: BorrowedFd<'_>) {
+        let mut pending = text.to_vec();
+        loop {
+            let before = pending.len();
+            pending = self.write_some(&pending);
+            if pending.is_empty() {
+                return;
+            }
+            let mut fds = [
+                PollFd::new(&self.descriptor, PollFlags::OUT),
+                PollFd::from_borrowed_fd(signals, PollFlags::IN),
+            ];
+            let polled = poll(&mut fds, None);
+            let [output, told] = fds.map(|fd| fd.revents());
+            // A file without room for more is writable, and takes nothing.
+            let is_over = polled.is_ok()
+                && (output.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL)
+                    || output.contains(PollFlags::OUT)
+                        && pending.len() == before
+                        && self.kind == FileType::RegularFile);
+            if is_over || !told.is_empty() && is_told_to_end(signals) {
+                return;
+            }
+        }
+    }
+
     /// Writes what goes without waiting; returns the rest.
     fn write_some(&self, mut bytes: &[u8]) -> Vec<u8> {
         while !bytes.is_empty() {
@@ -131,6 +161,18 @@ impl Stream {
         }
         io::write(&self.descriptor, chunk)
     }
+}
+
+/// Whether a signal that ends programs has come in by `signals` (signalfd(2)).
+pub(crate) fn is_told_to_end(signals: BorrowedFd<'_>) -> bool {
+    let mut info = [0; 128];
+    let ending = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
+    let mut is_to_end = false;
+    while let Ok(128) = io::read(signals, &mut info) {
+        let number = i32::from_ne_bytes([info[0], info[1], info[2], info[3]]);
+        is_to_end |= ending.contains(&number);
+    }
+    is_to_end
 }
 
 /// Whether writing a chunk would not wait: for terminals and the like, which have no per-call flag.

@@ -6,7 +6,7 @@ use tests::skipped;
 
 /// What changes settings of git, which an attack would: how the line ends that it gets.
 const REFUSED: &str = "git-submodule";
-const REFUSAL: &str = "what has to change settings of git: run it outside";
+const REFUSAL: &str = "a command that changes git's settings: run it outside";
 
 /// Runs these rows of `tests/programs/run`, of which each says what came of it, by user.
 fn do_inside_what_they_do_outside(rows: &[&str]) {

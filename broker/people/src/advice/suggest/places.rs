@@ -10,12 +10,12 @@ use rules::pattern::Pattern;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// What the broker does for no process that confined itself, or became another user.
 pub(super) const OWN_SANDBOX: (&str, &str) = (
-    "not done for a process with a sandbox, user or label of its own",
-    "run the tool without its own sandbox, which this one stands in for",
+    "refused to a process with a sandbox, user or label of its own",
+    "run the tool without its own sandbox, as this one replaces it",
 );
 /// More entries than that of one directory are named by it.
 const SIBLINGS_MAX: usize = 3;
@@ -36,21 +36,21 @@ const INSTEAD: [(&[u8], &str, &str); 6] = [
     (b".attach_pid", JAVA, "kill -QUIT PID"),
     (
         b"tmpf",
-        "for tmpfile(3), which heeds no TMPDIR, where nobody else uses /tmp",
+        "for tmpfile(3), which ignores TMPDIR, if nobody else uses /tmp",
         "filesystem.allowWrite += [\"/tmp\"]",
     ),
 ];
 const JAVA: &str =
-    "as jcmd and jstack work through /tmp alone, to have the process print its stacks";
+    "as jcmd and jstack only work through /tmp, to make the process print its stacks";
 /// What to do where a program asks whether the nearest directory that is there may be written.
 pub(super) const MAKE_FIRST: (&str, &str) = (
-    "for a tool that asks before it makes a directory that is allowed in there",
-    "make that outside first (mkdir -p)",
+    "for a tool that checks first whether it may create an allowed directory in there",
+    "create that outside first (mkdir -p)",
 );
 /// What a lone `*` allows.
 pub(super) const STAR: (&str, &str) = (
-    "'*' in filesystem.allowWrite stands for what is there at launch",
-    "the directory itself, as in '.', allows what is new in it too",
+    "'*' in filesystem.allowWrite matches only what exists at launch",
+    "allow the directory itself, such as '.', for new files too",
 );
 /// What the kernel shows of itself.
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
@@ -241,6 +241,17 @@ pub(super) fn instead_of_denied(path: &Path) -> Option<(&'static str, &'static s
         b".git" if !path.exists() => Some(("for a new repository", "git init, run outside")),
         _ => None,
     }
+}
+
+/// The same where Python has its packages, or a user's own ones.
+pub(super) fn instead_of_packages(path: &Path) -> Option<(&'static str, &'static str)> {
+    const PACKAGES: [&str; 2] = ["dist-packages", "site-packages"];
+    let is_one = |name: &OsStr| PACKAGES.iter().any(|known| name == OsStr::new(known));
+    let is_library = |name: &OsStr| name.as_bytes().starts_with(b"python3");
+    let is_last = path.file_name().is_some_and(is_library);
+    (path.iter().any(is_one)
+        || is_last && path.components().rev().nth(1) == Some(Component::Normal(OsStr::new("lib"))))
+    .then_some(("to install Python packages", "python3 -m venv .venv, then .venv/bin/pip install"))
 }
 
 /// Whether `path` lies in what the kernel shows of itself.

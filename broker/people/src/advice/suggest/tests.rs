@@ -107,7 +107,7 @@ fn nothing_is_suggested_that_opens_too_much() {
         // As it is called otherwise each time, and the working directory itself.
         ("/work/a.tmp.1", r#"not suggested, as it opens too much: filesystem.allowWrite += ["."]"#),
         ("/work", r#"not suggested, as it opens too much: filesystem.allowWrite += ["."]"#),
-        ("/home/u/.made", "allowed, but no symbolic link is made where a path was missing"),
+        ("/home/u/.made", "allowed, but where a path was missing no symbolic link can be created"),
         ("/home/u/.config/landstrip/policy.json", "denied by: landstrip, which protects"),
         ("/opt/landstrip/bin/landstrip", "denied by: landstrip, which protects"),
     ] {
@@ -137,7 +137,7 @@ fn what_is_not_known_to_be_harmless_is_not_suggested() {
     const OUTSIDE: &str =
         "not suggested, as programs outside may run or obey what is there (run it outside): ";
     const TEMPORARY: &str =
-        "not suggested, as all programs have their temporary files there (write to $TMPDIR): ";
+        "not suggested, as all programs keep temporary files there (write to $TMPDIR): ";
     for (paths, begin, values) in [
         (&["/etc/ld.so.preload"][..], OUTSIDE, r#"["/etc/ld.so.preload"]"#),
         (&["/home/u/.vim/x", "/home/u/.cargo/bin/y"], OUTSIDE, r#"["~/.vim/x", "~/.cargo/bin/y"]"#),
@@ -156,7 +156,7 @@ fn what_is_not_known_to_be_harmless_is_not_suggested() {
         (
             &["/home/u"],
             OUTSIDE,
-            r#"["~"]; for a tool that asks before it makes a directory that is allowed in there: make that outside first (mkdir -p)"#,
+            r#"["~"]; for a tool that checks first whether it may create an allowed directory in there: create that outside first (mkdir -p)"#,
         ),
         (&["/opt/landstrip/bin/other"], OUTSIDE, r#"["/opt/landstrip/bin/other"]"#),
         (&["/tmp/x", "/var/tmp/y"], TEMPORARY, r#"["/tmp/x", "/var/tmp/y"]"#),
@@ -196,8 +196,8 @@ fn what_a_rule_denies_is_told_by_the_rule() {
         (writes(&["/work/.env"]), r#"denied by: filesystem.denyWrite ["./.env"]"#),
         (
             writes(&["unknown (the process has a sandbox, user or label of its own)"]),
-            "not done for a process with a sandbox, user or label of its own: run the tool without its own sandbox, which \
-             this one stands in for",
+            "refused to a process with a sandbox, user or label of its own: run the tool without its own sandbox, as \
+             this one replaces it",
         ),
         (
             writes(&["/work/a/b.key", "/work/c.key"]),
@@ -211,7 +211,7 @@ fn what_a_rule_denies_is_told_by_the_rule() {
         (vec![read("/dev/sda")], ""),
         (
             writes(&["/work/.git/config"]),
-            r#"denied by: filesystem.denyWrite ["./.git/config"]; what has to change settings of git: run it outside"#,
+            r#"denied by: filesystem.denyWrite ["./.git/config"]; a command that changes git's settings: run it outside"#,
         ),
         (
             writes(&["/work/.git/hooks/pre-commit"]),
@@ -240,7 +240,11 @@ fn sockets_have_the_key_that_is_for_them() {
         (Bind, "127.0.0.1:8080", "network.allowLocalBinding = true"),
         (Bind, "[::]:0", "network.allowLocalBinding = true"),
         (Connect, "/run/listed.sock", ""),
-        (Connect, "192.0.2.53:53", ""),
+        (
+            Connect,
+            "192.0.2.53:53",
+            r#"name servers cannot be reached (landstrip resolves the names in network.allowedDomains itself): ["192.0.2.53:53"]"#,
+        ),
     ] {
         let line = said(&[Denial::Network(operation, target.as_bytes().to_vec())]);
         let expected =
@@ -273,7 +277,8 @@ fn sockets_have_the_key_that_is_for_them() {
 
 #[test]
 fn who_does_not_ask_the_proxy_is_told_that_only_it_leads_on() {
-    let only = "only through the proxy of HTTP_PROXY, or with network.allowNetwork = true";
+    let only =
+        "reachable only through the proxy in HTTP_PROXY, or with network.allowNetwork = true";
     let connect = |target: &str| Denial::Network(NetworkOperation::Connect, target.into());
     for (denials, expected) in [
         (
@@ -305,8 +310,8 @@ fn who_does_not_ask_the_proxy_is_told_that_only_it_leads_on() {
         ),
         (
             vec![Denial::Domain(b"good.example:443".to_vec())],
-            "allowed, but its address was refused (private ones need network.privateDomains), \
-             or what was sent there: [\"good.example:443\"]"
+            "allowed, but its address (private ones need network.privateDomains) or what was sent \
+             there was refused: [\"good.example:443\"]"
                 .to_owned(),
         ),
         // It did ask.
@@ -345,8 +350,7 @@ fn all_keys_stand_in_one_line_and_many_values_are_counted() {
 /// Whatever is asked for: the command chooses it.
 #[test]
 fn hosts_are_suggested_only_as_what_was_asked_for() {
-    const NOT: &str =
-        "not suggested, as it is no plain name, or a metadata service (reach it outside): ";
+    const NOT: &str = "not suggested, as it is not a plain host name, or is a metadata service (reach it from outside): ";
     for target in [
         "*.com:443",
         "*:443",
