@@ -606,7 +606,10 @@ mod tests {
         for (words, expected) in [
             (&["--learn", "a.yaml"][..], "no tool to run"),
             (&["--learn"], "needs a value"),
-            (&["--learn", "p", "x"], "called .yaml, or .json for one without comments, found 'p'"),
+            (
+                &["--learn", "p", "x"],
+                "named .yaml, or .json for a policy without comments, found 'p'",
+            ),
             (&["--learn", "p.conf", "x"], "found 'p.conf'"),
             (&["--learn", "", "x"], "found ''"),
             (&["--learn", "a.yaml", "-p", "-", "x"], "standard input has none"),

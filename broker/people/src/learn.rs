@@ -93,7 +93,7 @@ fn learn(
     })?;
 
     say(
-        "--learn: this run is not confined: all is permitted that no deny rule names, and recorded",
+        "--learn: this run is not confined: everything that no deny rule names is permitted, and recorded",
     );
     Arc::make_mut(&mut prepared.judges).observer = Arc::new(Reporter::default());
     let umask = tree.umask();
@@ -121,12 +121,12 @@ fn tell(draft: &Draft, file: &NewPolicy, base: &Network, status: i32) {
     let usage = usage(file);
     say(&format!("--learn: wrote {path}; read it, then use it with {}", usage.escape_debug()));
     if status != 0 {
-        say("--learn: the command failed: it may need more than it came to ask for");
+        say("--learn: the command failed: it may need more than it got to ask for");
     }
     if draft.opens_network() {
-        say("--learn: something went past the proxy, so the policy opens the network as a whole");
+        say("--learn: something bypassed the proxy, so the policy allows the whole network");
         if !base.denied_domains.is_empty() {
-            say("--learn: with that, the deniedDomains that it extends restrict nothing");
+            say("--learn: so the deniedDomains that it extends restrict nothing");
         }
     }
     if let Some(paths) = draft.left_out() {
@@ -136,7 +136,7 @@ fn tell(draft: &Draft, file: &NewPolicy, base: &Network, status: i32) {
         say(&format!("--learn: incomplete: {} more accesses were seen", draft.forgotten()));
     }
     if file.format == Format::Json {
-        say("--learn: JSON has no comments: which program asked for what stands in a .yaml");
+        say("--learn: JSON has no comments: a .yaml file says which program asked for what");
     }
 }
 

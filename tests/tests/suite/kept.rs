@@ -23,7 +23,7 @@ fn entries(sandbox: &Sandbox) -> Vec<Value> {
 fn what_is_refused_is_kept_and_listed_with_what_would_have_allowed_it() {
     for_each_user(|user| {
         let sandbox = keeping(user, "");
-        assert!(sandbox.landstrip(["--denials"]).stdout.starts_with("nothing is kept"));
+        assert!(sandbox.landstrip(["--denials"]).stdout.starts_with("nothing was recorded"));
         let [first, second] = ["one", "two"].map(|name| sandbox.name(format!("outside/{name}")));
         sandbox.sh(&format!("echo x > {first}; echo x > {second}; exit 0")).succeeds();
         let kept = entries(&sandbox);
@@ -37,7 +37,7 @@ fn what_is_refused_is_kept_and_listed_with_what_would_have_allowed_it() {
         assert!(text.contains("  sh  ") && text.contains(&first), "{text}");
         assert_eq!(
             sandbox.landstrip(["--denials", "9999-12-31"]).stdout,
-            "nothing is kept; a policy with report.keep: true keeps what is refused\n"
+            "nothing was recorded; a policy with report.keep: true records what is refused\n"
         );
         sandbox.landstrip(["--denials", "soon"]).is_error(2, "Usage", "7d");
     });
@@ -120,7 +120,7 @@ fn nothing_is_kept_that_a_sandbox_has_laid_out() {
             sandbox.sh(&lay(state.to_str().unwrap()));
             assert!(state.join("beside").exists(), "{made:?}");
             assert!(!state.join("landstrip").exists(), "{ESCAPED}{made:?}");
-            assert!(sandbox.landstrip(["--denials"]).stdout.starts_with("nothing is kept"));
+            assert!(sandbox.landstrip(["--denials"]).stdout.starts_with("nothing was recorded"));
         }
     });
 }

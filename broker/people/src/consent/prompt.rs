@@ -79,7 +79,9 @@ impl Asked {
                 let policy = shown(&policy, NAME_MAX);
                 format!("{text}  y once, r for this run, a always (in {policy})\n  n no? ")
             }
-            Err(why) => format!("{text}  not for always: {why}\n  y once, r for this run, n no? "),
+            Err(why) => {
+                format!("{text}  cannot be made permanent: {why}\n  y once, r for this run, n no? ")
+            }
         }
     }
 }
@@ -171,7 +173,7 @@ mod tests {
             the rule for that: filesystem.allowWrite += \"~/.npm\"\n  y once, r for this run, ";
         assert_eq!(
             asked.text(Err("why")),
-            expected.replace("  y once", "  not for always: why\n  y once") + "n no? "
+            expected.replace("  y once", "  cannot be made permanent: why\n  y once") + "n no? "
         );
         assert_eq!(
             asked.text(Ok("/p".into())),

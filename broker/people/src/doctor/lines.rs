@@ -45,7 +45,7 @@ pub fn heading(count: usize, form: Form, style: Style) -> String {
     match form {
         Form::Json => String::new(),
         Form::Text => {
-            let what = format!("{count} attempts inside of a sandbox of this policy");
+            let what = format!("{count} attempts inside a sandbox with this policy");
             format!("{}\n", style.bold(&what))
         }
     }

@@ -65,7 +65,7 @@ fn by_proxy(in_force: &InForce<'_>, host: &Host<'_>, port: u16) -> Answer {
     }
     if !Needs::of(network).hosts {
         let why = match network.allow_local_binding {
-            true => "only servers of the command's own are reached, on loopback",
+            true => "only the command's own servers can be reached, on loopback",
             false => "there is no network: nothing in network.allowedDomains",
         };
         return Answer::no("connect", Layer::Broker, why);

@@ -152,7 +152,7 @@ fn fate(
         }
         "filesystem.allowRead" => ("Landlock", "may be read again".to_owned()),
         "filesystem.denyWrite" => match around {
-            None => ("Landlock", "may not be written, as all that is around it".to_owned()),
+            None => ("Landlock", "may not be written, like everything around it".to_owned()),
             Some(root) => {
                 let places = list_of(&brokered(view, root, [pattern].into_iter()));
                 let text = format!(
@@ -276,8 +276,11 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
     for rule in origins.paths.iter().filter(|rule| rule.list == SOCKETS) {
         let path = rule.pattern.to_string();
         let known = rule.pattern.as_path().is_some_and(|path| path.exists());
-        let text =
-            if known { "may be connected to" } else { "may be connected to; it is missing now" };
+        let text = if known {
+            "may be connected to"
+        } else {
+            "may be connected to; it does not exist now"
+        };
         let rule = Rule::caused(&rule.cause, rule.list, path.clone());
         rows.push(Row::new(path, text).by("broker").under(Some(rule)));
     }

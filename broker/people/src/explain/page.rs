@@ -102,7 +102,7 @@ pub fn overview(sections: &[Section], extent: Extent, style: Style, caller: &Cal
     if extent == Extent::Page {
         let _ = writeln!(
             text,
-            "--explain=full: each rule with its place, and what holds under every policy"
+            "--explain=full shows every rule, where it is written, and what holds under every policy"
         );
     }
     text

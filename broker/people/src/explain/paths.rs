@@ -32,11 +32,11 @@ pub(crate) fn about(in_force: &InForce<'_>, word: &Path) -> Result<(PathBuf, Vec
     let cannot = |why: String| format!("{}: {why}", word.display());
     let located = locate(&absolute).map_err(|error| cannot(error.to_string()))?;
     if located.of_process && absolute.symlink_metadata().is_err() {
-        let why = "there is nothing of that name, and only the kernel makes any in proc(5)";
+        let why = "it does not exist, and only the kernel creates entries in proc(5)";
         return Ok((absolute, vec![Answer::no("create", Layer::FileSystem, why)]));
     }
     if located.of_process {
-        let why = "it means another thing to each process; what a command holds it can open again";
+        let why = "its meaning depends on the process; a command can reopen what it holds";
         return Ok((absolute, vec![Answer::yes("read", Layer::Landlock, why)]));
     }
     let path = located.path;
@@ -47,7 +47,7 @@ pub(crate) fn about(in_force: &InForce<'_>, word: &Path) -> Result<(PathBuf, Vec
         Ok(object) => Subject { place, object }.answers(),
         Err(Errno::NOENT | Errno::NOTDIR) => place.answers(),
         Err(Errno::ACCESS) => {
-            let why = "a directory on the way to it may not be searched";
+            let why = "a directory in its path may not be searched";
             ["read", "write"].map(|action| Answer::no(action, Layer::FileSystem, why)).into()
         }
         Err(errno) => return Err(cannot(std::io::Error::from(errno).to_string())),
@@ -135,7 +135,7 @@ impl Place<'_> {
         let kept = Rule::of(self.cursor.kept_by(), self.origins());
         let why = match kept {
             Some(_) => "it has to keep its name",
-            None => "what is around it may not be changed",
+            None => "its directory may not be changed",
         };
         Answer::no(action, Layer::Landlock, why).under(kept)
     }
@@ -147,16 +147,12 @@ impl Place<'_> {
         // One that is missing is made first.
         let Some(parent) = parent.filter(|_| answer.is_allowed) else { return answer };
         if parent.kind() != FileType::Directory {
-            return Answer::no(
-                answer.action,
-                Layer::FileSystem,
-                "it would be in what is no directory",
-            );
+            return Answer::no(answer.action, Layer::FileSystem, "its parent is not a directory");
         }
         if parent.permits(fs::Access::WRITE_OK | fs::Access::EXEC_OK) {
             return answer;
         }
-        let why = "owner and mode of its directory do not permit it, or how that is mounted";
+        let why = "the owner, mode or mount of its directory does not permit it";
         Answer::no(answer.action, Layer::FileSystem, why)
     }
 
@@ -308,7 +304,7 @@ impl Subject<'_> {
         if !answer.is_allowed || self.object.permits(access) {
             return answer;
         }
-        let why = "owner and mode of the file do not permit it, or how it is mounted";
+        let why = "the owner, mode or mount of the file does not permit it";
         Answer::no(answer.action, Layer::FileSystem, why)
     }
 }

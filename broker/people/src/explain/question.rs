@@ -55,7 +55,7 @@ fn about_abstract(in_force: &InForce<'_>, name: &str) -> Answer {
                 true => Layer::Broker,
                 false => Layer::Landlock,
             };
-            Answer::no("connect", layer, "abstract sockets outside are never reached")
+            Answer::no("connect", layer, "abstract sockets outside can never be reached")
         }
     }
 }

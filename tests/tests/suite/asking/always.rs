@@ -92,7 +92,11 @@ fn always_keeps_no_rule_that_the_working_directory_makes_a_pattern() {
 fn is_not_kept(sandbox: &Sandbox, why: &str) {
     let mut terminal = ask(sandbox, "echo x > ~/.npm/a; echo y > ~/.npm/b");
     assert!(!terminal.all().contains("a always"), "{}", terminal.all());
-    assert!(terminal.all().contains(&format!("not for always: {why}")), "{}", terminal.all());
+    assert!(
+        terminal.all().contains(&format!("cannot be made permanent: {why}")),
+        "{}",
+        terminal.all()
+    );
     terminal.type_in("a\n");
     terminal.expect("it cannot be written: ");
     terminal.expect(KEYS);

@@ -240,17 +240,14 @@ fn sockets_have_the_key_that_is_for_them() {
         (Bind, "127.0.0.1:8080", "network.allowLocalBinding = true"),
         (Bind, "[::]:0", "network.allowLocalBinding = true"),
         (Connect, "/run/listed.sock", ""),
-        (
-            Connect,
-            "192.0.2.53:53",
-            r#"name servers cannot be reached (landstrip resolves the names in network.allowedDomains itself): ["192.0.2.53:53"]"#,
-        ),
     ] {
         let line = said(&[Denial::Network(operation, target.as_bytes().to_vec())]);
         let expected =
             if expected.is_empty() { String::new() } else { format!("to allow this: {expected}") };
         assert_eq!(line, expected, "{target}");
     }
+    let expected = r#"name servers cannot be reached (landstrip resolves the names in network.allowedDomains itself): ["192.0.2.53:53"]"#;
+    assert_eq!(said(&[Denial::Network(Connect, b"192.0.2.53:53".to_vec())]), expected);
     let datagram = |target: &str| Denial::Datagram(target.as_bytes().to_vec());
     let network = |operation, target: &str| Denial::Network(operation, target.as_bytes().to_vec());
     for (denial, key, target) in [
