@@ -24,7 +24,6 @@ fn product() -> Vec<PathBuf> {
         "broker/limits/src",
         "broker/people/src",
         "broker/policy/src",
-        "broker/probes/src",
         "broker/routes/src",
         "broker/rules/src",
         "broker/sysv/src",

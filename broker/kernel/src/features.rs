@@ -6,7 +6,8 @@
 use super::{errno, ruleset};
 use common::landlock::{RulesetAttributes, is_lacking};
 use nix::libc;
-use rustix::io::Errno;
+use rustix::fd::{FromRawFd, OwnedFd};
+use rustix::io::{self, Errno};
 
 bitflags::bitflags! {
     /// What of Landlock there is. What is not, the broker or the filter sees to, or nothing runs.
@@ -79,11 +80,47 @@ impl Features {
     }
 }
 
+/// linux/seccomp.h
+const SET_MODE_FILTER: u32 = 1;
+const NEW_LISTENER: u64 = 1 << 3;
+
+/// Installs a filter with a listener, which allows everything, for a thread that ends with it.
+///
+/// # Errors
+/// Returns why none can be had here: [`Errno::BUSY`] where another supervisor has one, as on WSL2, and
+/// [`Errno::PERM`] inside of another sandbox.
+pub fn try_listener() -> io::Result<()> {
+    const RETURN: u16 = 0x06;
+    const ALLOW: u32 = 0x7fff_0000;
+    let install = || {
+        let mut allow = libc::sock_filter { code: RETURN, jt: 0, jf: 0, k: ALLOW };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
+        let program = &raw const program;
+        // SAFETY: the program and its one instruction live until the kernel has copied them.
+        let result =
+            unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, NEW_LISTENER, program) };
+        match i32::try_from(result) {
+            // SAFETY: the kernel just returned it, and nothing else holds it.
+            Ok(listener) if listener >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(listener) }),
+            _ => Err(errno::last()),
+        }
+    };
+    std::thread::spawn(move || install().map(drop)).join().unwrap_or(Err(Errno::AGAIN))
+}
+
+/// What of seccomp user notification this kernel lacks, in words; nothing if a filter can be installed
+/// with it. Looked for when one could not be.
+pub fn missing_of_notification() -> Option<&'static str> {
+    const GET_ACTION_AVAIL: u32 = 2;
+    let user_notif = 0x7fc0_0000_u32;
+    let action = &raw const user_notif;
+    // SAFETY: reads one action.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, action) };
+    (result != 0).then_some("seccomp user notification (CONFIG_SECCOMP_FILTER)")
+}
+
 /// Whether signals with a handler wait until a received call is answered (Linux 5.19).
 pub fn signals_wait() -> bool {
-    /// linux/seccomp.h
-    const SET_MODE_FILTER: u32 = 1;
-    const NEW_LISTENER: u64 = 1 << 3;
     const WAIT_KILLABLE_RECV: u64 = 1 << 5;
     let flags = NEW_LISTENER | WAIT_KILLABLE_RECV;
     let none = std::ptr::null::<u8>();
@@ -106,6 +143,10 @@ mod tests {
         // The probe can tell.
         let unknown = RulesetAttributes { scoped: 1 << 63, ..RulesetAttributes::default() };
         assert_eq!(ruleset::create(&unknown).err(), Some(Errno::INVAL));
+        assert_eq!(missing_of_notification(), None);
         assert!(signals_wait());
+        rustix::thread::set_no_new_privs(true).unwrap();
+        // The thread that had one has ended with it.
+        assert_eq!([try_listener(), try_listener()], [Ok(()); 2]);
     }
 }

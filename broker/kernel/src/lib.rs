@@ -12,6 +12,7 @@ pub mod bound;
 mod copy;
 pub mod credentials;
 pub mod cwd_guard;
+pub mod denied_syscalls;
 pub mod diag;
 mod errno;
 pub mod fd_scan;

@@ -2,10 +2,9 @@
 
 use crate::explain::parts;
 use common::wire::Step;
-use kernel::features::Features;
+use kernel::features::{self, Features};
 use landstrip_core::report::errno::strerror;
 use landstrip_core::report::failure::Failure;
-use probes::seccomp;
 use rules::pattern::Pattern;
 use rules::policy::{Needs, Policy};
 use rustix::io::Errno;
@@ -94,7 +93,7 @@ pub(crate) fn about_step(step: Step, errno: Errno, policy: Option<&Written<'_>>)
             let reason = "landstrip is inside another sandbox already, such as another landstrip";
             return format!("{reason}{}", inside_another(policy));
         }
-        (Step::Filter, Errno::INVAL | Errno::NOSYS) => match seccomp::missing_of_notification() {
+        (Step::Filter, Errno::INVAL | Errno::NOSYS) => match features::missing_of_notification() {
             Some(missing) => return format!("this kernel lacks {missing}"),
             None => "the filter could not be installed",
         },

@@ -4,9 +4,9 @@
 use super::attempt::{Act, Attempt, VARIABLE, decode};
 use crate::cli::Form;
 use crate::explain::page::Style;
+use kernel::denied_syscalls::{self, CALLS};
 use kernel::{kill, target};
 use landstrip_core::report::errno::strerror;
-use probes::denied::{self, CALLS};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
@@ -111,7 +111,7 @@ impl Attempt {
                 let pidfd = process::pidfd_open(self.process()?, PidfdFlags::empty())?;
                 process::pidfd_getfd(pidfd, 0, PidfdGetfdFlags::empty()).map(drop)
             }
-            Act::Trace => denied::trace(self.process()?.as_raw_pid()),
+            Act::Trace => denied_syscalls::trace(self.process()?.as_raw_pid()),
             Act::ReadEnvironment => {
                 open(Path::new(&format!("/proc/{object}/environ")), OFlags::RDONLY)
             }

@@ -2,8 +2,7 @@
 
 use crate::explain::notes::substitutes;
 use crate::explain::parts;
-use kernel::features::{Features, Missing};
-use probes::seccomp;
+use kernel::features::{self, Features, Missing};
 use rustix::io::{self, Errno};
 use std::fs;
 
@@ -65,7 +64,7 @@ pub fn look(reach: &Reach) -> Vec<Finding> {
     ];
     findings.extend(yama());
     findings.push(filters());
-    findings.push(listener(seccomp::try_listener()));
+    findings.push(listener(features::try_listener()));
     let namespaces = match read("/proc/sys/user/max_user_namespaces").as_deref() {
         Some("0") | None => "none",
         Some(_) => "there may be some",

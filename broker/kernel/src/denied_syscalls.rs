@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use super::result;
+use super::errno;
 use nix::libc::{self, c_long};
 use rustix::io;
 
@@ -47,7 +47,7 @@ impl DeniedCall {
     pub fn make(&self) -> io::Result<()> {
         let [a, b, c, d, e] = self.arguments;
         // SAFETY: numbers and null; the kernel writes to no memory.
-        result(unsafe { libc::syscall(self.number, a, b, c, d, e) }).map(drop)
+        errno::result(unsafe { libc::syscall(self.number, a, b, c, d, e) })
     }
 }
 
@@ -55,6 +55,7 @@ impl DeniedCall {
 pub fn trace(process: i32) -> io::Result<()> {
     const PTRACE_SEIZE: c_long = 0x4206;
     // SAFETY: takes numbers.
-    result(unsafe { libc::syscall(libc::SYS_ptrace, PTRACE_SEIZE, c_long::from(process), 0, 0) })
-        .map(drop)
+    errno::result(unsafe {
+        libc::syscall(libc::SYS_ptrace, PTRACE_SEIZE, c_long::from(process), 0, 0)
+    })
 }
