@@ -395,7 +395,7 @@ fn what_goes_past_the_proxy_takes_the_network_as_a_whole() {
         let script = probe.join(" ");
         let outcome = learn(&sandbox, &[], &script);
         outcome.allowed("connect4");
-        assert!(outcome.stderr.contains("opens the network as a whole"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("allows the whole network"), "{outcome:#?}");
         let draft = sandbox.read(DRAFT);
         let line =
             format!("  allowNetwork: true  # past the proxy: probe to {address}:{}\n", peer.port());

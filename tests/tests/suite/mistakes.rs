@@ -236,7 +236,7 @@ const WORDS: &[(&[&str], (i32, &str), &str)] = &[
     (&["--report", "some", "touch", "made"], USAGE, "all, changes, network or none"),
     (&["--denials", "yesterday"], USAGE, "a day such as 2026-01-31, or 7d"),
     (&["--denials", "2026-13-01"], USAGE, "a day such as 2026-01-31, or 7d"),
-    (&["--watch", "1"], POLICY, "process 1 is no run of landstrip"),
+    (&["--watch", "2000000000"], POLICY, "there is no process 2000000000"),
     (&["-h=1"], USAGE, "option '-h' takes no value, found '1'"),
     (&["--watch", "vim"], USAGE, "at most one process id"),
     (&["--ask", "2", "touch", "made"], USAGE, "terminal, or a descriptor number"),

@@ -885,7 +885,11 @@ s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); print('listens')";
         let outcome = sandbox.run(["python3", "-c", script]);
         assert_eq!(outcome.succeeds().stdout, "EPROTONOSUPPORT\nlistens\n", "{outcome:#?}");
         assert_eq!(outcome.stderr, "", "{outcome:#?}");
+        // Where nothing else was refused, it can be why.
         let failed = sandbox.run(["python3", "-c", &format!("{script}; raise SystemExit(1)")]);
+        assert!(failed.exits(1).stderr.contains("inet stream protocol 262"), "{failed:#?}");
+        let script = format!("{script}; open('../outside/refused', 'w')");
+        let failed = sandbox.run(["python3", "-c", &script]);
         assert!(!failed.exits(1).stderr.contains("262"), "{failed:#?}");
     });
 }

@@ -56,9 +56,13 @@ pub fn is_noise_of_success(denial: &Denial) -> bool {
     }
 }
 
-/// Whether a command can have failed by it: what Python does without, others do on purpose.
+/// Whether a command can have failed by it: what Python and most programs do without, others do on purpose.
 pub fn can_matter_alone(denial: &Denial) -> bool {
-    matches!(denial, Denial::File(_, path) if is_of_python(Path::new(OsStr::from_bytes(path))))
+    match denial {
+        Denial::File(_, path) => is_of_python(Path::new(OsStr::from_bytes(path))),
+        Denial::Network(_, target) => is_multipath(target),
+        _ => false,
+    }
 }
 
 /// Whether the C library looks there for a service that it does without: it goes on to name servers, and to files.

@@ -19,6 +19,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::Write;
+use std::path::Path;
 
 /// Most connections of runs at a time: each has one for what is refused, and one for questions.
 const RUNS_MAX: usize = 128;
@@ -66,8 +67,11 @@ struct Watch {
 /// Returns a [`Failure`] if no run could find this.
 pub fn run(wanted: Option<i32>, tree: &ProcessTree) -> Result<(), Failure> {
     let failed = |errno| Failure::system("watch", errno);
-    if let Some(process) = wanted.filter(|process| !is_run(*process)) {
-        let message = format!("process {process} is no run of landstrip");
+    // Any that there is can become a run.
+    if let Some(process) =
+        wanted.filter(|process| !Path::new("/proc").join(process.to_string()).exists())
+    {
+        let message = format!("there is no process {process}");
         return Err(Failure::Internal("watch", message));
     }
     let place = place::open_for_sockets().map_err(|why| Failure::Internal("watch", why))?;
@@ -90,12 +94,6 @@ pub fn run(wanted: Option<i32>, tree: &ProcessTree) -> Result<(), Failure> {
     };
     let _ = unlinkat(&place, &name, AtFlags::empty());
     ended
-}
-
-/// Whether a process is called as landstrip's are. Who answers as one is looked at when it does.
-fn is_run(process: i32) -> bool {
-    let name = std::fs::read(format!("/proc/{process}/comm"));
-    name.is_ok_and(|name| name.starts_with(b"landstrip"))
 }
 
 impl Watch {
