@@ -22,7 +22,6 @@ use rules::quick::QuickSet;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
-use rustix::process::geteuid;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -254,11 +253,8 @@ impl Builder {
                 Err(errno) => Err(*errno),
             },
         };
-        let is_own =
-            || fs::fstat(&visited.object).is_ok_and(|found| found.st_uid == geteuid().as_raw());
         let told = match told {
-            // The command could let it be listed, and nobody knows whether it is flagged.
-            Err(Errno::ACCESS | Errno::PERM) if is_own() => Ok(None),
+            // Its owner can let it be listed, but no sandbox can flag a directory (FS_IOC_SETFLAGS).
             Ok(None) | Err(Errno::ACCESS | Errno::PERM) => {
                 Ok(fold::is_told_above(&visited.object, &visited.path))
             }
