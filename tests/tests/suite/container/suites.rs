@@ -72,9 +72,6 @@ fn passes(module: &str, prepare: impl Fn(Container) -> Container) {
     assert_eq!(fit.len() + unfit.len(), all, "an unfit test of {module} that there is not");
     // As the first process of the container, the shell collects what the tests leave behind.
     let mut words = vec!["sh", "-c", "\"$@\"; exit $?", "sh", &executable, "--exact"];
-    // Most of them wait more than they work, as outside.
-    let threads = (2 * std::thread::available_parallelism().map_or(1, usize::from)).to_string();
-    words.extend(["--test-threads", &threads]);
     words.extend(fit.iter().map(String::as_str));
     let output = container.run(&words);
     let text = String::from_utf8_lossy(&output.stdout);
