@@ -1,6 +1,7 @@
 //! What is mounted where, by type: proc_pid_mountinfo(5), mounts of this mount namespace.
 
 use super::proc;
+use rustix::fs::FsWord;
 use rustix::io;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -18,6 +19,12 @@ pub struct Mount {
     /// The part of the file system that is mounted, as a path within it.
     pub root: PathBuf,
 }
+
+/// File systems whose names are this kernel's alone (`linux/magic.h`): ext4, f2fs, tmpfs, overlayfs, XFS, Btrfs. They list
+/// whatever a name can find, and flag directories that ignore case. Others have names that are found and never listed,
+/// as automounters and snapshots do, or ignore case as their server does.
+pub const LOCAL: [FsWord; 6] =
+    [0xef53, 0xf2f5_2010, 0x0102_1994, 0x794c_7630, 0x5846_5342, 0x9123_683e];
 
 /// File systems that are the kernel's own controls, or views of processes: what is written there
 /// changes how the machine works, and what runs outside.

@@ -17,7 +17,7 @@ pub(super) const COMMON: &str = "worktrees/*/commondir";
 /// Most linked work trees that are protected as the one that the command starts in; the others are not written at all.
 const TREES_MAX: usize = 32;
 /// How much is read of a file that names one: a path (PATH_MAX) with what stands before it. A run can leave thousands.
-const NAME_MAX: u64 = 1 << 13;
+const NAMED_MAX: u64 = 1 << 13;
 /// What makes a directory a repository, or the top of a work tree.
 const PRETENDED: [&str; 2] = [".git", repositories::HEAD];
 
@@ -93,7 +93,7 @@ pub(super) fn repository_of(caller: &Caller) -> Option<PathBuf> {
 
 /// The path that the text of a file names after `before`, beneath its directory if it is relative.
 fn named_in(file: &Path, before: &str) -> Option<PathBuf> {
-    let text = contents(file, NAME_MAX);
+    let text = contents(file, NAMED_MAX);
     let named = name_of(text.strip_prefix(before.as_bytes())?)?;
     Some(file.parent()?.join(OsStr::from_bytes(named)))
 }

@@ -2,8 +2,9 @@
 //! are missing, and each would be a system call by itself. It reads directories and changes nothing. Source: readdir(3).
 
 use kernel::locate::Found;
+use kernel::mounts::LOCAL;
 use rules::quick::QuickMap;
-use rustix::fs::{self, Dir, FileType, FsWord, Mode, OFlags, fstatfs};
+use rustix::fs::{self, Dir, FileType, Mode, OFlags, fstatfs};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -13,11 +14,6 @@ const NAME_MAX: usize = 255;
 
 /// More entries take longer to list than the names to look up.
 const ENTRIES_MAX: usize = 4096;
-
-/// The file systems that list whatever a name can find (`linux/magic.h`): ext4, XFS, Btrfs, F2FS, tmpfs, overlayfs. Others
-/// have names that are found and never listed, as automounters and snapshots do.
-const WHOLE: [FsWord; 6] =
-    [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0x794c_7630];
 
 /// The entries of a directory, by their names in lower case.
 #[derive(Debug)]
@@ -30,7 +26,7 @@ impl Listing {
     pub(crate) fn of(directory: &Path) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = fs::open(directory, flags, Mode::empty()).ok()?;
-        if !WHOLE.contains(&fstatfs(&directory).ok()?.f_type) {
+        if !LOCAL.contains(&fstatfs(&directory).ok()?.f_type) {
             return None;
         }
         let mut entries: QuickMap<_, Vec<_>> = QuickMap::default();
@@ -85,7 +81,7 @@ mod tests {
         symlink("file", dir.path("d/link")).unwrap();
         let Some(listing) = Listing::of(&dir.path("d")) else {
             // The tests' directory lies on another file system.
-            return assert!(!WHOLE.contains(&fs::statfs(dir.path("d")).unwrap().f_type));
+            return assert!(!LOCAL.contains(&fs::statfs(dir.path("d")).unwrap().f_type));
         };
         for (name, expected) in [
             ("sub", Some(Found::Directory)),

@@ -7,18 +7,15 @@
 
 use super::directories::open;
 use kernel::identity::identity;
+use kernel::mounts;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, AtFlags, Dir, FileType, FsWord, IFlags, Stat};
+use rustix::fs::{self, AtFlags, Dir, FileType, IFlags, Stat};
 use rustix::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// linux/fs.h
 const CASEFOLD: IFlags = IFlags::from_bits_retain(0x4000_0000);
-
-/// The file systems that flag all such directories, or have none (`linux/magic.h`): ext4, f2fs, tmpfs, overlayfs, XFS, Btrfs.
-const FLAGGING: [FsWord; 6] =
-    [0xef53, 0xf2f5_2010, 0x0102_1994, 0x794c_7630, 0x5846_5342, 0x9123_683e];
 
 /// Whether names in `directory`, which is open for reading, that differ in case mean one entry; none if what is in it cannot
 /// tell.
@@ -47,7 +44,7 @@ pub(super) fn is_told_above(directory: &OwnedFd, path: &Path) -> Option<bool> {
         next = above(&parent);
     }
     let kind = fs::fstatfs(directory).ok()?.f_type;
-    FLAGGING.contains(&kind).then_some(false)
+    mounts::LOCAL.contains(&kind).then_some(false)
 }
 
 /// Whether `directory`, which is open for reading, is flagged so. File systems without flags refuse.

@@ -113,7 +113,7 @@ fn is_history(path: &Path) -> bool {
     name.ends_with(b"_history") || is_rest(b".viminf") || is_rest(b".lesshs")
 }
 
-/// Where two directories called so hold one file, whose name `is` such a one.
+/// Whether `path` is right in a directory that is called so, under a name that `is` one of those.
 fn lies_in(path: &Path, directories: &str, is: impl Fn(&[u8]) -> bool) -> bool {
     let is_there = path.parent().is_some_and(|above| above.ends_with(directories));
     is_there && path.file_name().is_some_and(|name| is(name.as_bytes()))

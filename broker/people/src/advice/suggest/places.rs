@@ -10,7 +10,7 @@ use rules::pattern::Pattern;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// What the broker does for no process that confined itself, or became another user.
 pub(super) const OWN_SANDBOX: (&str, &str) = (
@@ -248,10 +248,11 @@ pub(super) fn instead_of_packages(path: &Path) -> Option<(&'static str, &'static
     const PACKAGES: [&str; 2] = ["dist-packages", "site-packages"];
     let is_one = |name: &OsStr| PACKAGES.iter().any(|known| name == OsStr::new(known));
     let is_library = |name: &OsStr| name.as_bytes().starts_with(b"python3");
-    let is_last = path.file_name().is_some_and(is_library);
-    (path.iter().any(is_one)
-        || is_last && path.components().rev().nth(1) == Some(Component::Normal(OsStr::new("lib"))))
-    .then_some(("to install Python packages", "python3 -m venv .venv, then .venv/bin/pip install"))
+    let is_in_lib = path.parent().is_some_and(|above| above.ends_with("lib"));
+    (path.iter().any(is_one) || is_in_lib && path.file_name().is_some_and(is_library)).then_some((
+        "to install Python packages",
+        "python3 -m venv .venv, then .venv/bin/pip install",
+    ))
 }
 
 /// Whether `path` lies in what the kernel shows of itself.

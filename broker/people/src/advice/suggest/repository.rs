@@ -10,10 +10,10 @@ impl Grounds<'_> {
     /// The top of the work tree that the working directory is in, if `path` is of its repository, and the same policy lets
     /// it be written where landstrip is started there.
     pub(super) fn top_of_repository(&self, path: &Path) -> Option<PathBuf> {
-        let top = repositories::tops(self.work).next()?;
-        let is_elsewhere = top != self.work && !is_too_wide(&top, self.home);
         let is_written = self.files.allow_write.iter().any(|root| root.as_path() == self.work);
-        let helps = is_elsewhere && is_written;
+        // What is in memory first: this is asked of each path.
+        let top = is_written.then(|| repositories::tops(self.work).next())??;
+        let helps = top != self.work && !is_too_wide(&top, self.home);
         let holds_it = |directory: &PathBuf| path.starts_with(directory);
         (helps && repositories::of(&top).iter().any(holds_it)).then_some(top)
     }
