@@ -109,7 +109,10 @@ impl Clients {
         for _ in 0..ACCEPTED_MAX {
             let (stream, peer) = port.accept()?;
             let begun = self.begun_from(peer, port);
-            if let Some(connection) = self.expected.remove(&(peer, port.language)).or(begun) {
+            let expected = self.expected.remove(&(peer, port.language));
+            // One that has failed meanwhile has left its address to anybody.
+            let expected = expected.filter(|one| is_from(&one.socket, peer, port));
+            if let Some(connection) = expected.or(begun) {
                 self.accepted.push_back(Connection { socket: stream, ..connection });
             }
         }
@@ -120,13 +123,7 @@ impl Clients {
     /// connected, its two addresses are nobody else's. Where several connect one socket at the same time, this is it for
     /// all of them.
     fn begun_from(&mut self, peer: SocketAddrV4, port: &Port) -> Option<Connection> {
-        let there = port.bound();
-        let is_it = |socket: &OwnedFd| {
-            address(net::getsockname(socket).ok()) == Some(peer)
-                && there.is_some()
-                && address(net::getpeername(socket).ok().flatten()) == there
-        };
-        let begun = self.beginning.extract_if(|_, (_, one)| is_it(&one.socket));
+        let begun = self.beginning.extract_if(|_, (_, one)| is_from(&one.socket, peer, port));
         begun.map(|(_, (_, connection))| connection).last()
     }
 
@@ -152,6 +149,14 @@ impl Clients {
     pub(super) fn drop_accepted(&mut self) {
         self.accepted.clear();
     }
+}
+
+/// Whether `socket` is connected to `port` from `peer`.
+fn is_from(socket: &OwnedFd, peer: SocketAddrV4, port: &Port) -> bool {
+    let there = port.bound();
+    address(net::getsockname(socket).ok()) == Some(peer)
+        && there.is_some()
+        && address(net::getpeername(socket).ok().flatten()) == there
 }
 
 /// A socket's address, which is mapped if its family is that of IPv6.
@@ -209,5 +214,25 @@ mod tests {
         clients.settle(second, true);
         clients.settle(third, false);
         assert_eq!((clients.accepted.len(), clients.expected.len()), (1, 0));
+    }
+
+    #[test]
+    fn the_address_of_a_connect_that_failed_is_nobody_s() {
+        let port = Port::bind(Client::Http, None, "").unwrap();
+        let there = port.bound().unwrap();
+        let (flags, kind) = (net::SocketFlags::CLOEXEC, net::SocketType::STREAM);
+        let socket = || net::socket_with(net::AddressFamily::INET, kind, flags, None).unwrap();
+        let mut clients = Clients::default();
+        for fails in [true, false] {
+            let stranger = socket();
+            net::bind(&stranger, &SocketAddrV4::new(*there.ip(), 0)).unwrap();
+            let held = if fails { socket() } else { stranger.try_clone().unwrap() };
+            let from = address(net::getsockname(&stranger).ok()).unwrap();
+            let connection = Connection { client: Client::Http, socket: held, others: Vec::new() };
+            clients.expect(from, Client::Http, connection);
+            net::connect(&stranger, &there).unwrap();
+            assert_eq!(clients.accept_at(&port), Err(Errno::AGAIN));
+            assert_eq!((clients.accepted.len(), clients.expected.len()), (usize::from(!fails), 0));
+        }
     }
 }
