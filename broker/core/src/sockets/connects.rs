@@ -78,6 +78,7 @@ pub(crate) fn connect(
         match dial {
             Some(_) if !goes_on.contains(&dialled) => {
                 // It leads nowhere, and as after any connect that failed there can be another.
+                let _ports = judge.ports();
                 socket.give_up();
                 let _ = socket.outcome();
             }

@@ -272,10 +272,13 @@ impl Socket {
         own.is_ok() && own.ok() == fd_scan::socket_at(target.thread(), number)
     }
 
-    /// Ends a connect that is under way.
+    /// Ends a connect that is under way. To be called while the ports are locked: one that the target has made listen
+    /// since has none, and must keep its address.
     pub(crate) fn give_up(&self) {
-        // It fails only if there is none.
-        let _ = net::connect_unspec(&self.descriptor);
+        if Self::listening_cookie(self).is_none() {
+            // It fails only if there is none.
+            let _ = net::connect_unspec(&self.descriptor);
+        }
     }
 
     /// connect(2) to `address`, without waiting. The flag that says so is shared with the target: if that changes it at
@@ -410,7 +413,16 @@ fn is_unspecified_v6(address: &Address) -> bool {
 
 /// Whether there is room to send by then, or a connect that is under way is decided. A signal ends the wait.
 pub(crate) fn has_room_within(socket: impl AsFd, limit: Duration) -> io::Result<bool> {
-    let mut fds = [PollFd::new(&socket, PollFlags::OUT)];
+    ready_within(socket, PollFlags::OUT, limit)
+}
+
+/// Whether `events` are there by then, or an error is. A signal ends the wait.
+pub(super) fn ready_within(
+    socket: impl AsFd,
+    events: PollFlags,
+    limit: Duration,
+) -> io::Result<bool> {
+    let mut fds = [PollFd::new(&socket, events)];
     match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
         Err(Errno::INTR) => Ok(false),
         ready => Ok(ready? > 0),
