@@ -276,8 +276,17 @@ pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// Whether one of the command's own sockets that is bound at `bound` is reached at `address`, both canonical. The
-/// unspecified address is that of one for both families on the loopback interface.
+/// The addresses of loopback.
+const LOCALHOSTS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+
+/// Where clients look for one of the command's own sockets that is bound at `bound`, a canonical address. The
+/// unspecified one is that of a socket for both families on the loopback interface.
+pub fn looked_for_at(bound: SocketAddr) -> impl Iterator<Item = SocketAddr> {
+    let ips = if bound.ip().is_unspecified() { LOCALHOSTS.to_vec() } else { vec![bound.ip()] };
+    ips.into_iter().map(move |ip| SocketAddr::new(ip, bound.port()))
+}
+
+/// Whether the kernel takes `address`, a canonical one, for that of a socket which is bound so.
 pub fn is_reached_at(bound: SocketAddr, address: SocketAddr) -> bool {
     // Most are told by their ports, of which a server that is asked about has thousands beside it.
     let is_for_all = || bound.ip().is_unspecified() && is_loopback(address.ip());

@@ -265,6 +265,61 @@ print('ready', flush=True); sys.exit(subprocess.run(sys.argv[1:]).returncode)";
     assert_eq!(outcome.stdout, "ready\nTrue\n", "{outcome:#?}");
 }
 
+/// As Docker does for its name server: what the command would have there is not its own.
+#[test]
+fn a_server_at_an_address_that_the_host_translates_is_none() {
+    let sandbox = Sandbox::new().allow_local_binding();
+    let script = "
+def own(kind, host, port):
+    s = socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET, kind)
+    s.bind((host, port)); kind == socket.SOCK_STREAM and s.listen(0)
+    return s
+def sent(kind, to):
+    s = socket.socket(socket.AF_INET, kind); s.settimeout(60)
+    try: s.connect(to); return s.send(b'mine')
+    except OSError: return 'refused'
+for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+    for host, to, port in [('127.0.0.11', '127.0.0.11', 4053), ('127.0.0.11', '127.0.0.11', 4054), ('::', '127.0.0.11', 4053), ('::', '127.0.0.1', 4053), ('::', '127.0.0.1', 4055)]:
+        s = own(kind, host, port); say(host, to, port, sent(kind, (to, port))); s.close()";
+    let [python3, flag, script] = python(script);
+    // Outside are those that what goes to ports 4053 and 4055 is led to.
+    let others = "import socket, subprocess, sys
+others = [socket.create_server(('127.0.0.1', 5053)), socket.socket(type=socket.SOCK_DGRAM)]; others[1].bind(('127.0.0.1', 5053))
+print('ready', flush=True); status = subprocess.run(sys.argv[1:]).returncode
+print('came:', end='')
+for s in others:
+    s.setblocking(False)
+    try:
+        while True: print('', (s.recv(9) if s.type == socket.SOCK_DGRAM else s.accept()[0].recv(9)), end='')
+    except (BlockingIOError, ConnectionError): pass
+print(); sys.exit(status)";
+    let user = if sandbox.user().is_root() { "" } else { "-Ur" };
+    let network = "ip link set lo up && nft add table ip t && nft \"add chain ip t out { type nat hook output priority -100; }\" \
+        && nft add rule ip t out ip daddr 127.0.0.11 meta l4proto { tcp, udp } th dport 4053 dnat to 127.0.0.1:5053 \
+        && nft add rule ip t out meta l4proto { tcp, udp } th dport 4055 dnat to 127.0.0.1:5053 && exec \"$@\"";
+    let words = format!("exec unshare {user} -n sh -c '{network}' sh python3 -c \"$0\" \"$@\"");
+    let mut command: Vec<std::ffi::OsString> = ["sh", "-c", &words, others].map(Into::into).into();
+    command.extend(sandbox.command_line());
+    command.extend(["--".into(), python3.into(), flag.into(), script.into()]);
+    let outcome = sandbox.run_outside(command);
+    if !outcome.stdout.starts_with("ready\n") {
+        return tests::skipped("nftables in a network namespace is not permitted");
+    }
+    let expected = "127.0.0.11 127.0.0.11 4053 refused
+127.0.0.11 127.0.0.11 4054 4
+:: 127.0.0.11 4053 refused
+:: 127.0.0.1 4053 4
+:: 127.0.0.1 4055 refused
+";
+    let came = outcome.stdout.lines().last().unwrap();
+    assert!(came.starts_with("came:") && !came.contains("mine"), "{outcome:#?}");
+    assert_eq!(
+        outcome.stdout.replace(came, "").trim_end(),
+        format!("ready\n{expected}{expected}").trim_end(),
+        "{outcome:#?}"
+    );
+}
+
 /// What a client of it is doing at that moment holds its socket in the broker.
 #[test]
 fn a_server_that_is_made_anew_finds_its_port_free_and_is_no_stranger() {
@@ -293,6 +348,32 @@ s.close(); serve_and_close(); say('free')";
         for outcome in [sandbox.run(python(script)), sandbox.run_outside(python(script))] {
             assert_eq!(outcome.stdout, "[]\nfree\n", "{outcome:#?}");
             assert!(outcome.traps.is_empty(), "{outcome:#?}");
+        }
+    });
+}
+
+/// A connect of it was under way, was given up, and comes to nothing afterwards.
+#[test]
+fn a_socket_that_was_connecting_listens_for_as_long_as_the_command_has_it() {
+    for_each_user(|user| {
+        let script = "
+import ctypes
+def give_up(s): ctypes.CDLL(None).connect(s.fileno(), bytes(16), 16)
+def begin(c, to): c.setblocking(False); c.connect_ex(to); return c
+def listens(s): return s.getsockopt(socket.SOL_SOCKET, 30)  # SO_ACCEPTCONN
+for _ in range(8):
+    full = socket.socket(); full.bind(('127.0.0.1', 0)); full.listen(0); first = begin(socket.socket(), full.getsockname())
+    s = socket.socket(); s.bind(('127.0.0.1', 0)); begin(s, full.getsockname())
+    ends = threading.Thread(target=give_up, args=[s]); ends.start()
+    for _ in range(1000):
+        try: s.listen(); break
+        except OSError: pass
+    ends.join(); before = listens(s); full.close(); time.sleep(0.5)
+    say('never' if not before else reach(s.getsockname()) if listens(s) else 'lost'); s.close()";
+        let sandbox = Sandbox::of(user).allow_local_binding();
+        for outcome in [sandbox.run(python(script)), sandbox.run_outside(python(script))] {
+            assert!(outcome.succeeds().stdout.contains("reached"), "{outcome:#?}");
+            assert!(!outcome.stdout.contains("lost"), "{outcome:#?}");
         }
     });
 }

@@ -9,6 +9,7 @@ use super::connects::{self, Connected};
 use super::judge::{Judge, Reach};
 use super::kinds::make;
 use super::messages;
+use super::reached;
 use super::sendmsg_gate::NoNamedReceivers;
 use super::socket::{Socket, local_address};
 use super::udp;
@@ -21,7 +22,7 @@ use kernel::address::Address;
 use kernel::nested_landlock::NestedLandlock;
 use kernel::request::{Confirmed, Request};
 use kernel::target::{self, Target, TargetAddress, TargetFd};
-use rules::address::{self, Endpoint};
+use rules::address::{self, Endpoint, canonical};
 use rules::option;
 use rules::socket::SocketKind;
 use rustix::fd::{AsFd, OwnedFd};
@@ -277,14 +278,20 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
     // Before it listens: this waits for the target, and the ports for nobody.
     put_in_place(judge, by, number, &socket)?;
     let mut ports = judge.ports_once_free(request, &socket)?;
+    let listened = Socket::listening_cookie(&socket).is_some();
+    let address = socket.reached_at().map(canonical);
+    let _nobody_is_there = address.map(|address| ports.prepare(address));
     socket.listen(by, backlog, any_address)?;
     if let Ok(own) = socket.local_address() {
         judge.note(target, Permitted::Listen(own.port()));
     }
-    if socket.is_internet() && !any_address {
-        ports.add(target, number, &socket)?;
+    if !socket.is_internet() || any_address || listened {
+        return Ok(());
     }
-    Ok(())
+    drop(ports);
+    let address = canonical(socket.reached_at()?);
+    let reached = reached::by_connecting(&socket, address);
+    judge.ports().add((target, number), &socket, (address, reached))
 }
 
 /// shutdown, of which the filter notifies what can end listening.

@@ -21,7 +21,7 @@ use rustix::net::{self, SocketType, sockopt};
 use rustix::process::Pid;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// How often it is looked whether the sandbox still has what is held.
@@ -161,9 +161,9 @@ impl HeldSockets {
         self.binding.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until each socket that is bound by now is known.
-    pub(super) fn wait_for_binding(&self) {
-        drop(self.binding.write());
+    /// Waits until each socket that is bound by now is known. As long as what is returned is held, none is bound.
+    pub(super) fn wait_for_binding(&self) -> RwLockWriteGuard<'_, ()> {
+        self.binding.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has a thread look after what is held, as long as there is anything. To be kept until that is known.

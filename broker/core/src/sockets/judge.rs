@@ -223,7 +223,7 @@ impl Judge {
                 Err(errno) => return Err(errno),
             };
         }
-        self.own.held.wait_for_binding();
+        drop(self.own.held.wait_for_binding());
         Ok((!is_own()).then_some(why))
     }
 

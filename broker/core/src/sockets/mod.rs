@@ -20,6 +20,7 @@ mod own_datagrams;
 mod own_paths;
 mod own_ports;
 mod permitted;
+mod reached;
 pub(crate) mod sendmsg_gate;
 pub(crate) mod socket;
 mod udp;

@@ -23,7 +23,7 @@ use kernel::limits;
 use kernel::socket_filter::hear_only;
 use kernel::target::{Target, TargetFd};
 use kernel::threads::lock;
-use rules::address::{canonical, is_reached_at};
+use rules::address::{canonical, is_reached_at, looked_for_at};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, RecvFlags, sockopt};
@@ -55,6 +55,8 @@ struct Datagram {
     socket: Arc<OwnedFd>,
     /// What it was bound to, as a canonical address; the unspecified one is that of the loopback interface.
     bound: SocketAddr,
+    /// Where it is reached by that: see [`super::reached`].
+    reached: Vec<SocketAddr>,
     /// Where it is reached since it was connected first.
     address: SocketAddr,
     is_connected: bool,
@@ -72,8 +74,8 @@ struct Datagram {
 pub(super) type Receiving = (Arc<OwnedFd>, Lease);
 
 impl HeldSockets {
-    /// Holds `socket` of UDP, which is bound to an address of loopback, hears nobody, and has just become descriptor
-    /// `number` of `target`.
+    /// Holds `socket` of UDP, which is bound to an address of loopback and `reached` there, hears nobody, and has just
+    /// become descriptor `number` of `target`.
     ///
     /// # Errors
     /// Returns [`Errno::NOBUFS`] if too many are held, and what the calls on it return.
@@ -81,12 +83,13 @@ impl HeldSockets {
         self: &Arc<Self>,
         (target, number): (Target, TargetFd),
         socket: &Socket,
+        (bound, reached): (SocketAddr, Vec<SocketAddr>),
     ) -> io::Result<()> {
-        let bound = canonical(socket.reached_at()?);
         let inode = inode(socket)?;
         let one = Datagram {
             socket: Arc::new(io::fcntl_dupfd_cloexec(socket, 0)?),
             bound,
+            reached,
             address: bound,
             is_connected: false,
             kept: None,
@@ -250,7 +253,10 @@ impl Known {
     fn at(&self, address: SocketAddr) -> Option<u64> {
         self.held
             .iter()
-            .find(|(_, held)| is_reached_at(held.address, address))
+            .find(|(_, held)| {
+                is_reached_at(held.address, address)
+                    && held.reached.iter().any(|it| is_reached_at(*it, address))
+            })
             .map(|(&inode, _)| inode)
     }
 
@@ -294,13 +300,7 @@ impl Known {
 impl Datagram {
     /// What its datagrams have as their sender.
     fn senders(&self) -> Vec<SocketAddr> {
-        let port = self.address.port();
-        match self.address.ip().is_unspecified() {
-            true => [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()]
-                .map(|ip| SocketAddr::new(ip, port))
-                .to_vec(),
-            false => vec![self.address],
-        }
+        looked_for_at(self.address).collect()
     }
 
     /// Its address once it is connected to `to`, a loopback address: the kernel chooses the one that all of that family

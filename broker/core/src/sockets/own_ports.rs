@@ -73,6 +73,8 @@ struct UnderWay {
 #[derive(Debug)]
 struct Listening {
     address: SocketAddr,
+    /// Where it is reached: see [`super::reached`].
+    reached: Vec<SocketAddr>,
     cookie: u64,
     inode: u64,
     /// Who holds it, under which number: a hint where to look.
@@ -90,15 +92,27 @@ pub(crate) struct HeldListener {
 }
 
 impl OwnPorts {
-    /// Remembers that `socket`, descriptor `number` of `target`, listens.
+    /// Takes note of `address`, a canonical one, at which a socket is about to listen: until it is known, as long as
+    /// what is returned lives, nobody is there.
+    pub(crate) fn prepare(&mut self, address: SocketAddr) -> Lease {
+        self.leases.begin(address)
+    }
+
+    /// Remembers that `socket`, descriptor `number` of `target`, listens on `address`, a canonical one, and is `reached`
+    /// there.
+    ///
+    /// # Errors
+    /// Returns [`Errno::INVAL`] if it does not any more.
     pub(crate) fn add(
         &mut self,
-        target: Target,
-        number: TargetFd,
+        (target, number): (Target, TargetFd),
         socket: &Socket,
+        (address, reached): (SocketAddr, Vec<SocketAddr>),
     ) -> io::Result<()> {
-        let cookie = sockopt::socket_cookie(socket)?;
-        let address = canonical(socket.reached_at()?);
+        let cookie = Socket::listening_cookie(socket).ok_or(Errno::INVAL)?;
+        if canonical(socket.reached_at()?) != address {
+            return Err(Errno::INVAL);
+        }
         let inode = fs::fstat(socket)?.st_ino;
         // No two sockets listen on one address: what is known of it is out of date.
         self.known.retain(|known| known.address != address && known.cookie != cookie);
@@ -106,7 +120,7 @@ impl OwnPorts {
             self.known.pop_front();
         }
         let holder = (target.thread(), number);
-        self.known.push_back(Listening { address, cookie, inode, holder });
+        self.known.push_back(Listening { address, reached, cookie, inode, holder });
         self.changes += 1;
         Ok(())
     }
@@ -222,7 +236,9 @@ impl OwnPorts {
     }
 
     fn at(&mut self, address: SocketAddr) -> Option<&mut Listening> {
-        self.known.iter_mut().find(|known| is_reached_at(known.address, address))
+        let is_there =
+            |known: &Listening| known.reached.iter().any(|it| is_reached_at(*it, address));
+        self.known.iter_mut().find(|known| is_there(known))
     }
 
     /// Holds what listens on `address`, if that is descriptor `holder.1` of `holder.0`, by default where it was last.
@@ -238,7 +254,7 @@ impl OwnPorts {
         // Listening until the broker ends it.
         Socket::listening_cookie(&socket).filter(|cookie| *cookie == known.cookie)?;
         known.holder = (process, number);
-        let (address, cookie) = (known.address, known.cookie);
+        let cookie = known.cookie;
         Some(HeldListener { address, cookie, socket, _lease: self.leases.begin(address) })
     }
 }

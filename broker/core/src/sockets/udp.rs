@@ -17,6 +17,7 @@ use super::address_leases::take_when_free;
 use super::inert_udp::mute;
 use super::judge::Judge;
 use super::kinds::{kind_of, make_open};
+use super::reached;
 use super::socket::{Socket, local_address};
 use crate::report::denials::Denial;
 use common::trap::NetworkOperation;
@@ -80,17 +81,20 @@ pub(super) fn connect(
         let connect = || own.connect((&socket, holder), to, || net::connect(&socket, address));
         return take_when_free(request, connect, || own.is_sent_to(&socket));
     }
+    if !own.has(socket) && is_name_server(endpoint) && lead_lookups(judge, request, number)? {
+        return Ok(());
+    }
+    // It does not become one of the command's own, which would leave its address, before it is mute.
+    let binding = judge.own.held.wait_for_binding();
     if own.has(socket) {
-        return match endpoint {
-            Endpoint::Unspecified => own.dissolve(socket),
-            _ => Err(refuse_foreign(judge, endpoint)),
-        };
+        if *endpoint == Endpoint::Unspecified {
+            return own.dissolve(socket);
+        }
+        drop(binding);
+        return Err(refuse_foreign(judge, endpoint));
     }
     if *endpoint == Endpoint::Unspecified {
         return net::connect_unspec(socket);
-    }
-    if is_name_server(endpoint) && lead_lookups(judge, request, number)? {
-        return Ok(());
     }
     mute(socket)?;
     // Not all that is sent then is seen: write(2) is not.
@@ -180,6 +184,7 @@ fn replace(
     (address, narrowed): (&Address, bool),
 ) -> io::Result<Socket> {
     judge.sendmsg_gate.end(request)?;
+    let _binding = judge.own.held.begin_to_bind();
     let by = request.confirm()?;
     let target = request.target();
     let new = || Socket::in_place_of_mute(target, number, socket);
@@ -209,15 +214,16 @@ fn replace(
         }
         bound
     };
-    let _binding = judge.own.held.begin_to_bind();
     match Endpoint::parse(address.as_bytes())? {
         Endpoint::Internet(wanted) if wanted.port() != 0 => bind(&live, address)?,
         _ => bind_somewhere()?,
     }
+    let bound = canonical(live.reached_at()?);
+    let reached = reached::by_sending(&live, bound);
     live.put_in_place(by)?;
     // Known only now: it would be taken for one that the command has closed. What the command does with it
     // before, the broker judges as of a mute one.
-    if let Err(errno) = judge.own.held.add_datagram((target, number), &live) {
+    if let Err(errno) = judge.own.held.add_datagram((target, number), &live, (bound, reached)) {
         mute(&live)?;
         return Err(errno);
     }
@@ -261,7 +267,7 @@ fn is_foreign(judge: &Judge, address: SocketAddr) -> bool {
         if !diag::anybody_receives(address) {
             return false;
         }
-        judge.own.held.wait_for_binding();
+        drop(judge.own.held.wait_for_binding());
         if judge.own.held.datagrams.changes_elsewhere(address) == Some(before) {
             return true;
         }

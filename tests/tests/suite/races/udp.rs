@@ -37,3 +37,32 @@ fn an_own_socket_sends_nowhere_else_while_address_and_descriptor_change() {
         assert!(received(&receiver) > 0);
     });
 }
+
+/// Connected elsewhere it would leave its address, where others of the command's own send.
+#[test]
+fn a_socket_that_becomes_an_own_one_while_it_is_connected_elsewhere_stays_where_it_is() {
+    for_each_user(|user| {
+        let script = "
+import socket, threading
+first = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); first.bind(('::1', 0))
+start = threading.Barrier(2); tries = TRIES
+def connects():
+    for _ in range(tries):
+        start.wait()
+        try: s.connect(('::ffff:192.0.2.1', 53))
+        except OSError: pass
+        start.wait()
+threading.Thread(target=connects, daemon=True).start()
+own = moved = 0
+for _ in range(tries):
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); start.wait()
+    try: s.bind(('::', 0)); bound = True
+    except OSError: bound = False
+    start.wait(); own += bound; moved += bound and s.getsockname()[0] != '::'; s.close()
+print(own > 0, moved)";
+        let script = script.replace("TRIES", &race_tries(5_000).to_string());
+        let sandbox = Sandbox::of(user).allow_local_binding().timeout(patience());
+        let outcome = sandbox.run(["python3", "-c", &script]);
+        assert_eq!(outcome.succeeds().stdout, "True 0\n", "{outcome:#?}");
+    });
+}
