@@ -15,7 +15,7 @@ export interface Policy {
   processes?: "all" | "own" | null;
   /** what is refused without a report, by words of the command line, or * for all */
   ignoreViolations?: Record<string, List> | null;
-  /** whether a command runs with less where another sandbox leaves landstrip no listener */
+  /** whether to run with less protection where another sandbox leaves no listener */
   enableWeakerNestedSandbox?: boolean | null;
   filesystem?: FilesystemRules | null;
   network?: NetworkRules | null;
@@ -45,11 +45,11 @@ export interface NetworkRules {
   allowNetwork?: boolean | null;
   /** hosts that may be reached through landstrip's own proxies */
   allowedDomains?: List;
-  /** hosts that may not be, even if allowedDomains has them */
+  /** hosts that are denied, even if allowedDomains has them */
   deniedDomains?: List;
   /** allowed hosts that may have private addresses */
   privateDomains?: List;
-  /** lines as of /etc/hosts that hold for this run */
+  /** lines as in /etc/hosts, for this run */
   hosts?: List;
   /** the port of an HTTP proxy on this host */
   httpProxyPort?: number | null;
@@ -59,7 +59,7 @@ export interface NetworkRules {
   allowLocalBinding?: boolean | null;
   /** Unix sockets that may be connected to and bound, by path */
   allowUnixSockets?: List;
-  /** whether every Unix socket that has a path may be */
+  /** whether all Unix sockets that have a path are allowed */
   allowAllUnixSockets?: boolean | null;
 }
 
@@ -83,7 +83,7 @@ export interface LimitsRules {
   cpuSeconds?: number | null;
   /** how long the run may take */
   wallSeconds?: number | null;
-  /** how long each file may be made */
+  /** how long each file may become */
   fileSize?: number | string | null;
 }
 

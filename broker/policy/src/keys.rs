@@ -142,8 +142,8 @@ const fn not_built(path: &'static str, reason: &'static str) -> Key {
 /// The word for what the command itself has made.
 pub const OWN: &str = "own";
 
-const MANAGED: &str = "managed settings are not built";
-const UPSTREAM: &str = "not built; name the upstream proxy in HTTP_PROXY and SOCKS_PROXY";
+const MANAGED: &str = "managed settings are not implemented";
+const UPSTREAM: &str = "not implemented; name the upstream proxy in HTTP_PROXY and SOCKS_PROXY";
 
 /// Every key, in the order of the manual.
 pub static KEYS: &[Key] = &[
@@ -195,14 +195,14 @@ pub static KEYS: &[Key] = &[
     key(
         "network.deniedDomains",
         List(|w| &mut w.denied_domains),
-        "hosts that may not be, even if allowedDomains has them",
+        "hosts that are denied, even if allowedDomains has them",
     ),
     key(
         "network.privateDomains",
         List(|w| &mut w.private_domains),
         "allowed hosts that may have private addresses",
     ),
-    key("network.hosts", List(|w| &mut w.hosts), "lines as of /etc/hosts that hold for this run"),
+    key("network.hosts", List(|w| &mut w.hosts), "lines as in /etc/hosts, for this run"),
     key(
         "network.httpProxyPort",
         Port(|w| &mut w.http_proxy_port),
@@ -242,7 +242,7 @@ pub static KEYS: &[Key] = &[
                 text: "all that have a path may be connected to",
             },
         ),
-        "whether every Unix socket that has a path may be",
+        "whether all Unix sockets that have a path are allowed",
     ),
     key(
         "processes",
@@ -283,7 +283,7 @@ pub static KEYS: &[Key] = &[
     key(
         "limits.fileSize",
         Amount(|w| &mut w.limits.file_size, Unit::Bytes),
-        "how long each file may be made",
+        "how long each file may become",
     ),
     key(
         "report.reads",
@@ -327,19 +327,19 @@ pub static KEYS: &[Key] = &[
                 text: "what only the broker could decide is left to that sandbox",
             },
         ),
-        "whether a command runs with less where another sandbox leaves landstrip no listener",
+        "whether to run with less protection where another sandbox leaves no listener",
     ),
     not_built(
         "credentials",
-        "hiding credentials is not built; deny the files with filesystem.denyRead",
+        "hiding credentials is not implemented; deny the files with filesystem.denyRead",
     ),
     not_built("parentProxy", UPSTREAM),
     not_built("filesystem.allowManagedReadPathsOnly", MANAGED),
     not_built("network.allowManagedDomainsOnly", MANAGED),
-    not_built("network.filterRequest", "filtering single requests is not built"),
-    not_built("network.mitmProxy", "routing domains through an inspecting proxy is not built"),
+    not_built("network.filterRequest", "filtering single requests is not implemented"),
+    not_built("network.mitmProxy", "an inspecting proxy is not implemented"),
     not_built("network.parentProxy", UPSTREAM),
-    not_built("network.tlsTerminate", "inspecting TLS is not built"),
+    not_built("network.tlsTerminate", "inspecting TLS is not implemented"),
     ignored("allowAppleEvents"),
     ignored("allowPty"),
     ignored("bwrapPath"),

@@ -29,11 +29,11 @@ class NetworkRules(TypedDict, total=False):
     allowNetwork: Optional[bool]
     #: hosts that may be reached through landstrip's own proxies
     allowedDomains: List
-    #: hosts that may not be, even if allowedDomains has them
+    #: hosts that are denied, even if allowedDomains has them
     deniedDomains: List
     #: allowed hosts that may have private addresses
     privateDomains: List
-    #: lines as of /etc/hosts that hold for this run
+    #: lines as in /etc/hosts, for this run
     hosts: List
     #: the port of an HTTP proxy on this host
     httpProxyPort: Optional[int]
@@ -43,7 +43,7 @@ class NetworkRules(TypedDict, total=False):
     allowLocalBinding: Optional[bool]
     #: Unix sockets that may be connected to and bound, by path
     allowUnixSockets: List
-    #: whether every Unix socket that has a path may be
+    #: whether all Unix sockets that have a path are allowed
     allowAllUnixSockets: Optional[bool]
 
 
@@ -69,7 +69,7 @@ class LimitsRules(TypedDict, total=False):
     cpuSeconds: Optional[int]
     #: how long the run may take
     wallSeconds: Optional[int]
-    #: how long each file may be made
+    #: how long each file may become
     fileSize: Union[int, str, None]
 
 
@@ -137,7 +137,7 @@ class Policy(_Odd, total=False):
     processes: Optional[Literal["all", "own"]]
     #: what is refused without a report, by words of the command line, or * for all
     ignoreViolations: Optional[typing.Dict[str, List]]
-    #: whether a command runs with less where another sandbox leaves landstrip no listener
+    #: whether to run with less protection where another sandbox leaves no listener
     enableWeakerNestedSandbox: Optional[bool]
     filesystem: Optional[FilesystemRules]
     network: Optional[NetworkRules]

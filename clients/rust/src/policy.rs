@@ -84,11 +84,11 @@ pub struct NetworkRules {
     pub allow_network: Option<bool>,
     /// hosts that may be reached through landstrip's own proxies.
     pub allowed_domains: Vec<String>,
-    /// hosts that may not be, even if allowedDomains has them.
+    /// hosts that are denied, even if allowedDomains has them.
     pub denied_domains: Vec<String>,
     /// allowed hosts that may have private addresses.
     pub private_domains: Vec<String>,
-    /// lines as of /etc/hosts that hold for this run.
+    /// lines as in /etc/hosts, for this run.
     pub hosts: Vec<String>,
     /// the port of an HTTP proxy on this host.
     pub http_proxy_port: Option<u16>,
@@ -98,7 +98,7 @@ pub struct NetworkRules {
     pub allow_local_binding: Option<bool>,
     /// Unix sockets that may be connected to and bound, by path.
     pub allow_unix_sockets: Vec<String>,
-    /// whether every Unix socket that has a path may be.
+    /// whether all Unix sockets that have a path are allowed.
     pub allow_all_unix_sockets: Option<bool>,
 }
 
@@ -144,11 +144,11 @@ impl NetworkRules {
 pub struct NetworkRulesWithout {
     /// hosts that may be reached through landstrip's own proxies.
     pub allowed_domains: Vec<String>,
-    /// hosts that may not be, even if allowedDomains has them.
+    /// hosts that are denied, even if allowedDomains has them.
     pub denied_domains: Vec<String>,
     /// allowed hosts that may have private addresses.
     pub private_domains: Vec<String>,
-    /// lines as of /etc/hosts that hold for this run.
+    /// lines as in /etc/hosts, for this run.
     pub hosts: Vec<String>,
     /// Unix sockets that may be connected to and bound, by path.
     pub allow_unix_sockets: Vec<String>,
@@ -231,7 +231,7 @@ pub struct LimitsRules {
     pub cpu_seconds: Option<u64>,
     /// how long the run may take.
     pub wall_seconds: Option<u64>,
-    /// how long each file may be made.
+    /// how long each file may become.
     pub file_size: Option<u64>,
 }
 
@@ -336,7 +336,7 @@ pub struct Policy {
     pub processes: Option<String>,
     /// what is refused without a report, by words of the command line, or * for all.
     pub ignore_violations: BTreeMap<String, Vec<String>>,
-    /// whether a command runs with less where another sandbox leaves landstrip no listener.
+    /// whether to run with less protection where another sandbox leaves no listener.
     pub enable_weaker_nested_sandbox: Option<bool>,
     /// The keys in `filesystem`.
     pub filesystem: FilesystemRules,
