@@ -118,10 +118,12 @@ fn environment(
     if !java.is_empty() {
         java.push(" ");
     }
+    // Java takes an IPv6 address in brackets alone, in which it is listed as well.
+    let hosts: Vec<_> = direct.iter().copied().filter(|host| *host != "::1").collect();
     java.push(format!(
         "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={http} -Dhttps.proxyHost=127.0.0.1 \
          -Dhttps.proxyPort={http} -Dhttp.nonProxyHosts={}",
-        direct.join("|").replace("::1", "[::1]")
+        hosts.join("|")
     ));
     changes.push((JAVA, Some(java)));
     changes.into_iter().map(|(name, value)| (OsStr::new(name).into(), value)).collect()
@@ -225,11 +227,11 @@ mod tests {
         assert_eq!(of(false, &["a.test"]), [""; 0]);
         assert_eq!(of(true, &["a.test"]), ["localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]"]);
         assert_eq!(of(true, &["LocalHost:80", "[::1]:80"]), ["127.0.0.1", "0.0.0.0"]);
-        let variables = variables(&["localhost", "::1"], &[]);
+        let variables = variables(&["localhost", "::1", "[::1]"], &[]);
         let value = |name: &str| {
             variables.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.clone())
         };
-        assert_eq!(value("no_proxy").as_deref(), Some("localhost,::1"));
+        assert_eq!(value("no_proxy").as_deref(), Some("localhost,::1,[::1]"));
         let java = value("JAVA_TOOL_OPTIONS").unwrap();
         assert!(java.ends_with(" -Dhttp.nonProxyHosts=localhost|[::1]"), "{java}");
     }
