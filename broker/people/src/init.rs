@@ -79,21 +79,21 @@ fn text(has: &dyn Fn(&str) -> bool) -> String {
     let names: Vec<_> = found.iter().map(|kind| kind.name).collect();
     let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) };
     let mut text = format!(
-        "# A policy for landstrip, for a work tree{of}. Keep it outside of what it lets be written,\n\
-         # such as ~/.config/landstrip/NAME.yaml; see landstrip-policy(5). To try it:\n\
+        "# A policy for landstrip, for a work tree{of}. Keep it outside of what it makes writable,\n\
+         # such as in ~/.config/landstrip; see landstrip-policy(5). To try it:\n\
          #   landstrip -p FILE --check\n\
          #   landstrip -p FILE -- COMMAND\n\
          \n\
-         # The work tree and the caches of package managers may be written, but not what the user would run\n\
-         # unknowingly; keys and tokens are kept away. For what is trusted more: build.\n\
+         # The work tree and the caches of package managers are writable, except for files that would later\n\
+         # run outside the sandbox; keys and tokens are not readable. For commands that you trust: build.\n\
          extends: agent\n\
          \n\
          filesystem:\n  \
-         # What else may be written, with all beneath.\n  \
+         # What else may be written, with everything beneath.\n  \
          # allowWrite: [../other]\n  \
-         # No repositories further down, the settings of which git at the top can run; see SECURITY.md.\n  \
+         # Forbids repositories further down, whose settings git at the top can run; see SECURITY.md.\n  \
          # denyWrite: ['*/**/.git']\n  \
-         # What else may not be read. Inside the work tree this makes all reading slower.\n"
+         # What else may not be read. Inside the work tree, this slows down all reading.\n"
     );
     let secrets: Vec<_> =
         [".env", ".env.local", "secrets"].into_iter().filter(|name| has(name)).collect();

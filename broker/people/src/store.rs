@@ -148,7 +148,10 @@ fn groups(entries: &[Value]) -> String {
         groups.entry(key).or_default().push(example(&entry["report"]));
     }
     let line = |((day, program, remedy), mut examples): ((String, &str, &str), Vec<String>)| {
-        let count = examples.len();
+        let often = match examples.len() {
+            1 => "once".to_owned(),
+            count => format!("{count} times"),
+        };
         examples.sort();
         examples.dedup();
         let rest = examples.len().saturating_sub(EXAMPLES_MAX);
@@ -156,7 +159,7 @@ fn groups(entries: &[Value]) -> String {
         let rest = if rest > 0 { format!(", and {rest} more") } else { String::new() };
         let remedy = if remedy.is_empty() { "nothing is suggested" } else { remedy };
         let examples = examples.join(", ");
-        plain(&format!("{day}  {program}  {count} times: {examples}{rest}"))
+        plain(&format!("{day}  {program}  {often}: {examples}{rest}"))
             + &plain(&format!("; {remedy}"))
             + "\n"
     };

@@ -131,7 +131,8 @@ pub(super) fn warn_of_outside(
         remarks
             .warn(origin.error(format!("{} can be written: {reason}", path.display())).to_string());
     }
-    let message = "may run commands or hold keys outside the sandbox, for the command too";
+    let message =
+        "may run commands or hold keys outside the sandbox, which the command can then use";
     for (path, origin) in
         sockets.iter().filter(is_own).filter(|(path, _)| !harmless::is_socket(path))
     {

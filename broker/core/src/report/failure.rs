@@ -62,7 +62,7 @@ impl Failure {
     /// The run was ended, for `limit` allows `most` and no more.
     pub(crate) fn limit(limit: &'static str, most: u64) -> Self {
         let message = format!(
-            "the command was ended: with all that it had started it went over {limit} of the policy"
+            "the command was ended: it and all that it started exceeded {limit} of the policy"
         );
         let pairs = [("source", "limits".to_owned()), ("limit", limit.to_owned())];
         let more = [("value", most.to_string()), ("message", message)];

@@ -121,8 +121,8 @@ impl Run<'_> {
             Some(Ok(ChildMessage::Alone)) if !self.confined => {
                 match self.judges.left {
                     Some(left) => say(&format!(
-                        "there is a sandbox around this one, which has to decide on {left}; what is new beside a denied \
-                         path cannot be made, and nothing is reported"
+                        "there is a sandbox around this one, which has to decide about {left}; nothing new can be created \
+                         beside a denied path, and nothing is reported"
                     )),
                     None => self
                         .traps

@@ -30,7 +30,7 @@ pub fn notes(judges: &Judges, policy: &Policy, reports: Reports, watched: Watche
     notes.extend(unwatched(reports, watched));
     notes.extend(held(judges.held_limits(), &policy.limits));
     notes.extend(policy.limits.cpu_seconds.map(|_| {
-        "limits.cpuSeconds is watched: the time of processes that ended and that nobody waited for does not count"
+        "limits.cpuSeconds is watched: the time of processes that ended without being waited for does not count"
             .to_owned()
     }));
     notes.extend(policy.ask_seconds.map(|seconds| {
@@ -46,15 +46,15 @@ fn held((memory, processes): (bool, bool), limits: &Limits) -> impl Iterator<Ite
         true => format!(
             "limits.memory {BY_GROUP} files in a tmpfs and memory of the kernel count, and nothing is swapped out"
         ),
-        false => "limits.memory is watched: the memory of processes counts, not what they keep in files of a tmpfs or \
-             in the kernel, which a control group would count (cgroups(7)); none can be made here, and what is taken \
-             and given back within 0.1 s can go unseen"
+        false => "limits.memory is watched: the memory of processes counts, but not files in a tmpfs and memory of the \
+             kernel, which a control group would count (cgroups(7)); none can be created here, and what is in use \
+             for less than 0.1 s can go unnoticed"
             .to_owned(),
     });
     let processes = limits.processes.map(|_| match processes {
         true => format!("limits.processes {BY_GROUP} there are never more"),
-        false => "limits.processes is watched: of forks that are under way together some more can come before the run \
-             ends, for no control group can be made here (cgroups(7))"
+        false => "limits.processes is watched, since no control group can be created here (cgroups(7)): forks at the \
+             same time can exceed it before the run ends"
             .to_owned(),
     });
     memory.into_iter().chain(processes)
@@ -67,18 +67,15 @@ fn unlistable(judges: &Judges) -> Vec<String> {
     let (writable, others): (Vec<_>, Vec<_>) =
         paths.partition(|path| judges.view.is_writable(path));
     let kinds = [
-        (
-            writable,
-            "can be read, but may not be executed: something in it that must not be read is executable",
-        ),
-        (others, "cannot be read: something in it must not be read"),
+        (writable, "can be read, but not executed: an executable beneath must not be read"),
+        (others, "cannot be read: something beneath must not be read"),
     ];
     let line = |(paths, what): (Vec<&PathBuf>, _)| {
         let named: Vec<_> =
             paths.iter().take(SHOWN_MAX).map(|path| path.display().to_string()).collect();
         let rest = match paths.len().saturating_sub(SHOWN_MAX) {
             0 => String::new(),
-            rest => format!(" and {rest} more directories"),
+            rest => format!(" and {rest} more"),
         };
         (!named.is_empty()).then(|| format!("what is new in {}{rest} {what}", named.join(", ")))
     };
@@ -94,8 +91,8 @@ fn opened(reads: Reads) -> Option<&'static str> {
              is missing, or beside an executable that may not be read",
         ),
         Reads::More => Some(
-            "the broker opens every file that is read: something may not be read inside what may be \
-             written, or nothing of processes outside",
+            "the broker opens every file that is read: reading is denied inside what may be written, or \
+             of processes outside",
         ),
     }
 }

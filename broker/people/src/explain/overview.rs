@@ -74,14 +74,13 @@ pub fn of(in_force: &InForce<'_>) -> Vec<Section> {
 fn policies(in_force: &InForce<'_>) -> Vec<Row> {
     let files = &in_force.origins().files;
     if in_force.policy.built_in {
-        let text =
-            "the working directory and a private TMPDIR may be written, all else read, no network";
+        let text = "the working directory and a private TMPDIR may be written; everything may be read; no network";
         return vec![Row::new("built in", text)];
     }
     let last = files.len().saturating_sub(1);
     let row = |(index, file): (usize, &PathBuf)| {
         let file = file.canonicalize().unwrap_or_else(|_| file.clone());
-        let text = if index == last { in_force.found } else { "added to by the next" };
+        let text = if index == last { in_force.found } else { "extended by the next" };
         Row::new(file.display().to_string(), text)
     };
     files.iter().enumerate().map(row).collect()
@@ -116,7 +115,7 @@ fn files(in_force: &InForce<'_>) -> Vec<Row> {
     // Alike beside alike.
     rows.sort_by(|one, next| one.text.cmp(&next.text));
     if own > 0 {
-        let text = "never written: what decides on the sandbox of this run or the next (policies, \
+        let text = "never writable: what determines the sandbox of this run or the next (policies, \
                     landstrip's programs), and other names of denied files";
         rows.push(Row::new(format!("{own} paths"), text));
     }
@@ -185,7 +184,7 @@ fn write_fate(in_force: &InForce<'_>, root: &Path) -> (&'static str, String) {
     let view = &in_force.judges.view;
     let files = &in_force.policy.files;
     if view.is_missing_root(root) {
-        return ("broker", "it is missing, and may be made".to_owned());
+        return ("broker", "missing; may be created".to_owned());
     }
     if !view.rules.access(root).write {
         return ("Landlock", NOT_SO.to_owned());
@@ -196,7 +195,7 @@ fn write_fate(in_force: &InForce<'_>, root: &Path) -> (&'static str, String) {
     let places = brokered(view, root, patterns);
     match view.content(root) {
         Some(Decider::Landlock) if places.is_empty() => {
-            ("Landlock", "granted with all beneath".to_owned())
+            ("Landlock", "granted with everything beneath".to_owned())
         }
         _ if places.is_empty() => ("broker", "by the broker".to_owned()),
         _ => {
@@ -251,7 +250,7 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
         ("may be reached", &network.allowed_domains, &origins.written.allowed_domains),
         ("may not be reached", &network.denied_domains, &origins.written.denied_domains),
         ("may have private addresses", &network.private_domains, &origins.written.private_domains),
-        ("is so for this run", &network.hosts, &origins.written.hosts),
+        ("holds for this run", &network.hosts, &origins.written.hosts),
     ];
     for (text, domains, items) in lists.into_iter().filter(|_| !network.allow_network) {
         rows.extend(domains.iter().map(|domain| {
@@ -285,7 +284,7 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
         rows.push(Row::new(path, text).by("broker").under(Some(rule)));
     }
     if Needs::of(network).refusals {
-        let text = "none; a proxy that refuses everything tells programs so at once";
+        let text = "none; a proxy refuses all requests at once";
         rows.push(Row::new("hosts", text).by("Landlock and broker"));
     }
     rows
@@ -318,25 +317,26 @@ fn protections(in_force: &InForce<'_>) -> Vec<Row> {
         _ => "Landlock and broker",
     };
     let processes = match hides_processes(view) {
-        true => "not traced or changed, and nothing of them is read in /proc",
+        true => "not traced or changed, and not read in /proc",
         false => "not traced, read or changed",
     };
     let mut rows = vec![
         Row::new("content and names of files", "as the rules say").by(files),
-        Row::new("modes, owners, times, attributes", "changed where may be written").by("broker"),
+        Row::new("modes, owners, times, attributes", "changed only where writing is allowed")
+            .by("broker"),
         Row::new("devices", "only the harmless ones, and those that a rule names").by("Landlock"),
     ];
     if restricts {
         rows.push(Row::new("TCP", "connect, bind and listen").by("Landlock and broker"));
         rows.push(Row::new("UDP", "sent nowhere").by("broker"));
-        rows.push(Row::new("raw and other sockets", "cannot be made").by("filter"));
+        rows.push(Row::new("raw and other sockets", "cannot be created").by("filter"));
     }
     rows.extend([
         Row::new("Unix sockets", "by path, as the rules say").by("broker"),
         Row::new("abstract sockets, signals", "none outside").by("Landlock"),
         Row::new("processes outside", processes).by("Landlock and broker"),
         Row::new("shared memory, System V", "only the command's own").by("broker"),
-        Row::new("namespaces, mounts, devices made, io_uring, BPF, keyrings", "refused")
+        Row::new("namespaces, mounts, making devices, io_uring, BPF, keyrings", "refused")
             .by("filter"),
         Row::new("set-user-ID programs", "gain nothing").by("no_new_privs"),
     ]);

@@ -54,7 +54,7 @@ impl Advice {
                 some(&self.name_servers),
             ),
             (
-                "allowed, but its address (private ones need network.privateDomains) or what was sent there was refused",
+                "allowed, but its address (a private one needs network.privateDomains, a loopback one its own rule) or what was sent was refused",
                 some(&self.allowed),
             ),
         ];

@@ -307,8 +307,8 @@ fn who_does_not_ask_the_proxy_is_told_that_only_it_leads_on() {
         ),
         (
             vec![Denial::Domain(b"good.example:443".to_vec())],
-            "allowed, but its address (private ones need network.privateDomains) or what was sent \
-             there was refused: [\"good.example:443\"]"
+            "allowed, but its address (a private one needs network.privateDomains, a loopback one its own \
+             rule) or what was sent was refused: [\"good.example:443\"]"
                 .to_owned(),
         ),
         // It did ask.
