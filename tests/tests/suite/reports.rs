@@ -413,6 +413,8 @@ fn a_signal_to_a_process_outside_is_told_of_where_the_command_ends_with_it() {
         assert!(outcome.exits(1).stderr.ends_with(line), "{outcome:#?}");
         let outcome = sandbox.sh(&format!("{kill}; exit 3"));
         assert!(!outcome.exits(3).stderr.contains("landstrip"), "{outcome:#?}");
+        let outcome = sandbox.sh("kill -9 $$");
+        assert!(!outcome.exits(137).stderr.contains("landstrip"), "{outcome:#?}");
         assert_eq!(sandbox.sh("sleep 100 & kill $!").succeeds().stderr, "");
         assert!(victim.untouched(), "ESCAPED");
     });

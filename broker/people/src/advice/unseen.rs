@@ -54,7 +54,8 @@ pub fn unseen(
             quote(&program)
         )
     });
-    let signals = ends_with_a_signal(&line_of(tool))
+    // A shell that a signal of its own has ended was refused none.
+    let signals = (status < 128 && ends_with_a_signal(&line_of(tool)))
         .then(|| "signals reach only processes of this run: send others from outside".to_owned());
     let said: Vec<_> = [calls, elevated, signals, reads, variables].into_iter().flatten().collect();
     (!said.is_empty() && !says_why(status)).then(|| said.join("; "))
