@@ -67,7 +67,7 @@ pub fn look(reach: &Reach) -> Vec<Finding> {
     findings.push(listener(features::try_listener()));
     let namespaces = match read("/proc/sys/user/max_user_namespaces").as_deref() {
         Some("0") | None => "none",
-        Some(_) => "there may be some",
+        Some(_) => "may be available",
     };
     findings.push(finding("user namespaces", State::Unused, namespaces, None));
     findings
@@ -89,7 +89,7 @@ fn landlock(probed: Result<Features, Missing>) -> Finding {
             if substitutes.is_empty() {
                 return finding("Landlock", State::Good, "all that policies need (ABI 6)", None);
             }
-            let advice = "boot Linux 6.12 or newer: there Landlock does it";
+            let advice = "boot Linux 6.12 or newer, where Landlock does it";
             return finding("Landlock", State::Limited, substitutes.join("; "), Some(advice));
         }
         Err(missing) => missing,
