@@ -210,14 +210,14 @@ impl Host {
             Some(named) => judged_host(named, self.destination.port)?,
             None => spelled(&self.destination),
         };
-        HeaderValue::try_from(host).map_err(|_| Failure::Bad("the host is none"))
+        HeaderValue::try_from(host).map_err(|_| Failure::Bad("the host is invalid"))
     }
 }
 
 /// The host in a Host field as it was judged: at the port where the connection leads, whatever port it says. An empty
 /// one names none.
 fn judged_host(named: &HeaderValue, port: u16) -> Result<String, Failure> {
-    let none = || Failure::Bad("the host is none");
+    let none = || Failure::Bad("the host is invalid");
     match named.to_str().map_err(|_| none())? {
         "" => Ok(String::new()),
         text => {
@@ -266,7 +266,7 @@ fn address_upstream(
     }
     let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
     let uri = match (host, request.uri().path()) {
-        (None, _) => return Err(Failure::Bad("the host is none")),
+        (None, _) => return Err(Failure::Bad("the host is invalid")),
         (Some(host), "*") => format!("http://{host}"),
         (Some(host), _) => format!("http://{host}{}", request.uri()),
     };

@@ -54,8 +54,8 @@ pub fn choose<'a>(
         let fail = |reason: &str| Err(format!("{variable} {reason}"));
         if !caller.is_supported {
             return fail(
-                "names an upstream proxy in a protocol that is not built: only http:// and \
-                 socks5:// can be gone through, not TLS to the proxy itself",
+                "names an upstream proxy in a protocol that is not supported: only http:// and \
+                 socks5:// are, not TLS to the proxy itself",
             );
         }
         // As soon as that proxy ends, the command could listen in its place.

@@ -50,8 +50,8 @@ impl fmt::Display for HostError {
         f.write_str(match self {
             Self::Empty => "it is empty",
             Self::TooLong => "it is too long for a domain name",
-            Self::EmptyLabel => "it has an empty label, so it is no domain name",
-            Self::Character => "it has a character that is in no domain name",
+            Self::EmptyLabel => "it has an empty label, which no domain name has",
+            Self::Character => "it has a character that no domain name has",
             Self::International => "an international name is written in its ASCII form (xn--...)",
             Self::Bracket => "there is no IPv6 address in the brackets",
             Self::Number => "an IPv4 address is written as four decimal numbers",

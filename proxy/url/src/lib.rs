@@ -82,8 +82,8 @@ impl fmt::Display for UpstreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host(HostError::Empty) => f.write_str("it names no host"),
-            Self::Host(error) => write!(f, "its host is none: {error}"),
-            Self::Port => f.write_str("its port is no number from 1 to 65535"),
+            Self::Host(error) => write!(f, "its host is invalid: {error}"),
+            Self::Port => f.write_str("its port is not a number from 1 to 65535"),
             Self::Credentials => f.write_str(
                 "its user or password is longer than 255 bytes, or has a '%' that begins no byte",
             ),
