@@ -327,8 +327,12 @@ fn protections(in_force: &InForce<'_>) -> Vec<Row> {
         Row::new("devices", "only the harmless ones, and those that a rule names").by("Landlock"),
     ];
     if restricts {
-        rows.push(Row::new("TCP", "connect, bind and listen").by("Landlock and broker"));
-        rows.push(Row::new("UDP", "sent nowhere").by("broker"));
+        rows.push(Row::new("TCP", "as the rules say").by("Landlock and broker"));
+        let udp = match in_force.policy.network.allow_local_binding {
+            true => "between the command's own sockets",
+            false => "sent nowhere",
+        };
+        rows.push(Row::new("UDP", udp).by("broker"));
         rows.push(Row::new("raw and other sockets", "cannot be created").by("filter"));
     }
     rows.extend([
