@@ -272,8 +272,7 @@ impl Socket {
         own.is_ok() && own.ok() == fd_scan::socket_at(target.thread(), number)
     }
 
-    /// Ends a connect that is under way. To be called while the ports are locked: one that the target has made listen
-    /// since has none, and must keep its address.
+    /// Ends a connect that is under way. To be called with the ports locked: what listens by now keeps its address.
     pub(crate) fn give_up(&self) {
         if Self::listening_cookie(self).is_none() {
             // It fails only if there is none.
@@ -416,13 +415,9 @@ pub(crate) fn has_room_within(socket: impl AsFd, limit: Duration) -> io::Result<
     ready_within(socket, PollFlags::OUT, limit)
 }
 
-/// Whether `events` are there by then, or an error is. A signal ends the wait.
-pub(super) fn ready_within(
-    socket: impl AsFd,
-    events: PollFlags,
-    limit: Duration,
-) -> io::Result<bool> {
-    let mut fds = [PollFd::new(&socket, events)];
+/// Whether it is ready for what `on` says by then, or has failed. A signal ends the wait.
+pub(super) fn ready_within(socket: impl AsFd, on: PollFlags, limit: Duration) -> io::Result<bool> {
+    let mut fds = [PollFd::new(&socket, on)];
     match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
         Err(Errno::INTR) => Ok(false),
         ready => Ok(ready? > 0),
