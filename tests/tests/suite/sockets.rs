@@ -140,10 +140,11 @@ except OSError as e: print(type(e).__name__)"
     });
 }
 
-/// More calls than the broker has threads to wait with; those fail, and delay nobody.
+/// More calls than the broker has threads to wait with, of which it may have 1280 on a slow machine; those fail, and
+/// delay nobody.
 #[test]
 fn calls_without_number_that_wait_for_a_peer_stall_no_other() {
-    const NEEDED: u64 = 2048;
+    const NEEDED: u64 = 4096;
     if getrlimit(Resource::Nofile).maximum.is_some_and(|most| most < NEEDED) {
         return skipped("no process may have as many descriptors here");
     }
@@ -165,7 +166,7 @@ threading.stack_size(1 << 18); ended = []
 def wait():
     try: c = socket.socket(socket.AF_UNIX); c.connect('../outside/full'); ended.append(0)
     except OSError as e: ended.append(e.errno)
-threads = [threading.Thread(target=wait) for _ in range(1200)]
+threads = [threading.Thread(target=wait) for _ in range(1500)]
 for thread in threads: thread.start()
 while len(ended) < 150: time.sleep(0.05)
 # None is let go of before.
@@ -173,7 +174,7 @@ os.mkdir('made'); os.chmod('made', 0o700)
 print(set(ended) <= {0, 11}, ended.count(0) < 3)
 open('go', 'w'); [thread.join() for thread in threads]; print(len(ended), ended.count(0) > 900)";
         let outcome = sandbox.run(python(script));
-        assert_eq!(outcome.succeeds().stdout, "True True\n1200 True\n", "{outcome:#?}");
+        assert_eq!(outcome.succeeds().stdout, "True True\n1500 True\n", "{outcome:#?}");
         let limits = outcome.reports_of("Internal");
         assert!(limits.len() == 1 && limits[0].to_string().contains("EAGAIN"), "{outcome:#?}");
     });

@@ -11,6 +11,7 @@ use super::watch::Watch;
 use crate::ask::{Job, Waiting};
 use crate::call::decode::Call;
 use crate::report::failure::warn;
+use kernel::limits;
 use kernel::listener::Listener;
 use kernel::request::{Request, Wait};
 use kernel::threads::{CALL_STACK, SMALL_STACK, lock, spawn};
@@ -188,7 +189,8 @@ impl WorkerPool {
             return true;
         }
         let most = match wait {
-            Wait::ForPeer => WAITING_MAX,
+            // Each has a socket of the target's, and what it holds of that.
+            Wait::ForPeer => WAITING_MAX.min(limits::own_descriptors() / 3),
             Wait::Bounded => THREADS_MAX,
         };
         let has_other = match threads.parked {
