@@ -49,7 +49,7 @@ pub(crate) struct OwnPorts {
     under_way: Vec<UnderWay>,
     /// Those that are held.
     leases: AddressLeases,
-    /// How often one came to be known, or was closed or given up.
+    /// How often one was about to listen, came to be known, or was closed or given up.
     pub(super) changes: u64,
 }
 
@@ -95,6 +95,7 @@ impl OwnPorts {
     /// Takes note of `address`, a canonical one, at which a socket is about to listen: until it is known, as long as
     /// what is returned lives, nobody is there.
     pub(crate) fn prepare(&mut self, address: SocketAddr) -> Lease {
+        self.changes += 1;
         self.leases.begin(address)
     }
 
