@@ -68,6 +68,8 @@ pub struct Needs {
     pub refusals: bool,
     /// The command can come to have servers of its own.
     pub own_servers: bool,
+    /// The policy has Unix sockets.
+    pub sockets: bool,
     /// There are addresses that the command may use.
     pub addresses: bool,
 }
@@ -86,6 +88,7 @@ impl Needs {
             hosts,
             refusals: !reached,
             own_servers: network.allow_local_binding || network.asks,
+            sockets,
             addresses: reached || network.allow_local_binding || sockets,
         }
     }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use std::ffi::OsString;
-use tests::{ESCAPED, Sandbox, TcpPeer, UnixPeer, for_each_user, programs, quoted};
+use tests::{ESCAPED, Sandbox, TcpPeer, UnixPeer, Victim, for_each_user, programs, quoted};
 
 /// `landstrip -p POLICY -- COMMAND...` as words for an outer sandbox.
 fn inner(outer: &Sandbox, policy: &str, command: &[&str]) -> Vec<OsString> {
@@ -250,6 +250,73 @@ fn where_nobody_is_around_a_weaker_sandbox_leaves_metadata_free_and_sockets_if_i
         socket.has_seen(1);
         assert_eq!(world.read("work/file"), "kept");
     });
+}
+
+#[test]
+fn a_weaker_sandbox_with_sockets_refuses_all_else_that_needs_a_broker() {
+    for_each_user(|user| {
+        let (peer, mut victim) = (TcpPeer::new(), Victim::of(user));
+        let world = Sandbox::of(user);
+        let streams = UnixPeer::at(world.path("work/socket"), "stream");
+        let datagrams = UnixPeer::at(world.path("work/datagrams"), "dgram");
+        world.dir("work/own");
+        let (pid, port) = (victim.pid(), peer.port());
+        let lasting = format!("prlimit {pid} + setpriority {pid} + ioprio {pid} + sched {pid}");
+        let others = format!(
+            "{lasting} + kill {pid} 0 + traceme + chroot + mount + unshare 0x10000000 \
+             + clone-ns 0x10000000 + socket 40 1 0 + bpf + seccomp-listener"
+        );
+        let internet = format!(
+            "connect4 127.0.0.1 {port} + connect-protocol 262 127.0.0.1 {port} + listen-unbound \
+             + bind4 127.0.0.1 0 + udp 127.0.0.1 9"
+        );
+        let unix = "unix-connect socket stream + unix-sendto datagrams + unix-bind own/made stream";
+        let run = |members: &str, calls: &str| {
+            let files = r#""filesystem": {"allowWrite": ["own"]}"#;
+            let policy = weaker(&format!(r#"{files}, "network": {{{members}}}"#));
+            let script = format!("{} {calls}", programs().probe().display());
+            let words = inner(&world, &policy, &["sh", "-c", &script]);
+            let mut outcome = world.run_outside(where_a_listener_exists(words));
+            outcome.stdout = outcome.stdout.replace("with-listener=OK\n", "");
+            let _ = std::fs::remove_file(world.path("work/own/made"));
+            outcome
+        };
+        for members in [r#""allowUnixSockets": ["."]"#, r#""allowAllUnixSockets": true"#] {
+            run(members, unix).all_allowed();
+            run(members, &others).all_refused();
+            run(members, &internet).all_refused();
+        }
+        peer.untouched();
+        let open = r#""allowNetwork": true"#;
+        run(open, &others).all_refused();
+        run(open, &format!("{unix} + {internet}")).all_allowed();
+        peer.reached();
+        run("", unix).all_refused();
+        streams.has_seen(3);
+        datagrams.reached();
+        assert!(victim.untouched());
+        world.probe_outside(lasting).allowed("prlimit");
+        assert!(!victim.untouched());
+    });
+}
+
+/// Disconnected, such a socket connects and listens elsewhere.
+#[test]
+fn sockets_are_not_left_to_others_where_a_standard_stream_is_one_of_the_internet() {
+    let (peer, world) = (TcpPeer::new(), Sandbox::new());
+    for (network, is_left) in
+        [("allowUnixSockets\": [\".\"]", false), ("allowNetwork\": true", true)]
+    {
+        let policy = weaker(&format!(r#""network": {{"{network}}}"#));
+        let words = where_a_listener_exists(inner(&world, &policy, &["echo", "ran"]));
+        let words: Vec<_> = words.iter().map(|word| quoted(word.to_str().unwrap())).collect();
+        let script = format!("{} <> /dev/tcp/127.0.0.1/{}", words.join(" "), peer.port());
+        let outcome = world.run_outside(["bash", "-c", &script]);
+        assert_eq!(outcome.stdout.contains("ran"), is_left, "{outcome:#?}");
+        if !is_left {
+            outcome.is_error(125, "Internal", "enableWeakerNestedSandbox");
+        }
+    }
 }
 
 #[test]

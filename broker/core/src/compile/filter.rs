@@ -14,19 +14,20 @@ pub(crate) fn program(variant: Variant) -> &'static [u8] {
     &PROGRAMS[start as usize..end as usize]
 }
 
-/// A filter for where the broker has no listener, and what it would decide is left to the sandbox around: `program` with
-/// what it notifies let through, and, of one that notifies nothing, what changes metadata.
-pub(crate) fn leaving(program: &[u8]) -> Vec<u8> {
+/// That of a `variant` without a listener which leaves to the sandbox around what the table marks for that: what changes
+/// metadata, and, if `sockets` are left as well, what Unix sockets need.
+pub(crate) fn leaving(variant: Variant, sockets: bool) -> Vec<u8> {
     // Of struct sock_filter: a code of two bytes, two jumps of one, a constant of four (linux/filter.h).
     const RETURN: u16 = 0x06;
-    const USER_NOTIF: u32 = 0x7fc0_0000;
-    const ERRNO_EROFS: u32 = 0x0005_0000 | 30;
+    const EROFS: u32 = 0x0005_0000 | 30;
+    const EACCES: u32 = 0x0005_0000 | 13;
     const ALLOW: u32 = 0x7fff_0000;
-    let mut program = program.to_vec();
+    let left = if sockets { [EROFS, EACCES] } else { [EROFS; 2] };
+    let mut program = program(variant | Variant::ALONE).to_vec();
     for instruction in program.as_chunks_mut::<8>().0 {
         let [low, high, _, _, constant @ ..] = *instruction;
         let is_return = u16::from_ne_bytes([low, high]) == RETURN;
-        if is_return && [USER_NOTIF, ERRNO_EROFS].contains(&u32::from_ne_bytes(constant)) {
+        if is_return && left.contains(&u32::from_ne_bytes(constant)) {
             instruction[4..].copy_from_slice(&ALLOW.to_ne_bytes());
         }
     }
@@ -49,15 +50,15 @@ mod tests {
 
     #[test]
     fn what_is_left_to_others_is_let_through_and_nothing_else() {
-        for (variant, left) in [(Variant::empty(), 0x7fc0_0000), (Variant::ALONE, 0x0005_001e)] {
-            let (was, now) = (program(variant), leaving(program(variant)));
+        for (sockets, left) in [(false, &[0x0005_001e][..]), (true, &[0x0005_001e, 0x0005_000d])] {
+            let (was, now) = (program(Variant::ALONE), leaving(Variant::empty(), sockets));
             assert_eq!(was.len(), now.len());
             let pairs = was.as_chunks::<8>().0.iter().zip(now.as_chunks::<8>().0);
             let changed: Vec<_> = pairs.filter(|(was, now)| was != now).collect();
             assert!(!changed.is_empty());
             for (was, now) in changed {
                 assert_eq!(was[..4], [6, 0, 0, 0]);
-                assert_eq!(u32::from_ne_bytes(was[4..].try_into().unwrap()), left);
+                assert!(left.contains(&u32::from_ne_bytes(was[4..].try_into().unwrap())));
                 assert_eq!(u32::from_ne_bytes(now[4..].try_into().unwrap()), 0x7fff_0000);
             }
         }

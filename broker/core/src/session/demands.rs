@@ -52,7 +52,8 @@ impl Demands {
             })?;
             (unix.datagrams, unix.streams_send) = (true, true);
         }
-        let kept = cannot_be_left(policy).filter(|_| policy.weaker_nested);
+        let kept =
+            cannot_be_left(policy, surroundings.streams_lead).filter(|_| policy.weaker_nested);
         if let Some(what) = kept {
             notes.warn(format!(
                 "enableWeakerNestedSandbox changes nothing: {what} cannot be left to another sandbox"
@@ -78,10 +79,11 @@ fn needs_broker(policy: &Policy) -> bool {
 }
 
 /// What of the policy Landlock would refuse where the broker does not do it, or nobody would hold the command to.
-fn cannot_be_left(policy: &Policy) -> Option<&'static str> {
-    let network = &policy.network;
+fn cannot_be_left(policy: &Policy, streams_lead: bool) -> Option<&'static str> {
+    let (network, needs) = (&policy.network, Needs::of(&policy.network));
     [
-        ("a list of hosts", Needs::of(network).hosts),
+        ("a socket as a standard stream", streams_lead && needs.sockets && !network.allow_network),
+        ("a list of hosts", needs.hosts),
         ("network.allowLocalBinding", network.allow_local_binding),
         ("--ask", network.asks),
         ("limits.processes", policy.limits.processes.is_some()),

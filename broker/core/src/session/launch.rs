@@ -115,7 +115,7 @@ impl Filter {
         Self {
             variant: variant(policy, unix, surroundings),
             needs_broker: *needs_broker,
-            left: may_leave.then(|| network.allow_network || unix.all || !unix.paths.is_empty()),
+            left: may_leave.then(|| network.allow_network || Needs::of(network).sockets),
             after_listener: unix.datagrams,
         }
     }
@@ -135,7 +135,7 @@ impl Filter {
     pub(super) fn leave_less(&mut self, view: &View) -> Option<&'static str> {
         self.left = self.left.filter(|_| view.grants.reads != Reads::More);
         self.left.map(|sockets| match sockets {
-            true => "modes, owners, times and attributes of files, writing to standard input, Unix sockets and UDP",
+            true => "modes, owners, times and attributes of files, writing to standard input, and Unix sockets",
             false => "modes, owners, times and attributes of files, and writing to standard input",
         })
     }
@@ -143,12 +143,10 @@ impl Filter {
     /// Sends it.
     pub(super) fn send(&self, child: &LaunchChannel) -> Result<(), Failure> {
         let asking = filter::program(self.variant);
-        let alone = || filter::program(self.variant | Variant::ALONE);
         let alone = match self.left {
-            Some(true) => Cow::from(filter::leaving(asking)),
-            Some(false) => filter::leaving(alone()).into(),
+            Some(sockets) => Cow::from(filter::leaving(self.variant, sockets)),
             None if self.needs_broker => Cow::default(),
-            None => alone().into(),
+            None => filter::program(self.variant | Variant::ALONE).into(),
         };
         let packet = plan::encode_filter(self.after_listener, asking, &alone).map_err(|_| {
             Failure::Internal("filter", "the program exceeds the message size".to_owned())

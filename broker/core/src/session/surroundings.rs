@@ -24,6 +24,9 @@ pub struct Surroundings {
     pub mounts: Vec<Mount>,
     /// A standard stream is a datagram socket, which sends to whom each message names.
     pub streams_send: bool,
+    /// One is a socket that is not of the Unix family: unless that is judged, it can be led elsewhere (`AF_UNSPEC` in
+    /// connect(2)).
+    pub streams_lead: bool,
     /// A pipe that is the standard input, and that of the caller, too: whoever writes there speaks to the caller.
     pub shared_input: Option<Identity>,
     /// What of Landlock there is.
@@ -34,12 +37,12 @@ impl Surroundings {
     /// Looks at all of it; `is_scoped` as [`Features::find`] takes it, and `shares_input` as the launcher found.
     pub fn look(is_scoped: bool, shares_input: Option<bool>) -> Result<Self, Failure> {
         check_proc()?;
-        let streams_send = check_streams()?;
+        let [streams_send, streams_lead] = check_streams()?;
         let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mountinfo", errno))?;
         let features = Features::find(is_scoped).map_err(Failure::Lacking)?;
         let input = if shares_input == Some(false) { Ok(None) } else { inherited::input_pipe() };
         let shared_input = input.map_err(|errno| unfit("standard input", errno))?;
-        Ok(Self { mounts, streams_send, shared_input, features })
+        Ok(Self { mounts, streams_send, streams_lead, shared_input, features })
     }
 }
 
@@ -80,9 +83,9 @@ fn is_of_own_namespace(status: &[u8], own: i32) -> bool {
 }
 
 /// Makes sure that the standard streams are such: an anonymous object of the kernel's, such as a ring
-/// for system calls, can have rights of its own. Returns whether one is a datagram socket.
-fn check_streams() -> Result<bool, Failure> {
-    let mut any_sends = false;
+/// for system calls, can have rights of its own. Returns whether one is a datagram socket, and one not of the Unix family.
+fn check_streams() -> Result<[bool; 2], Failure> {
+    let [mut any_sends, mut any_leads] = [false; 2];
     let names = ["standard input", "standard output", "standard error"];
     for (name, stream) in names.into_iter().zip(streams()) {
         let stat = fs::fstat(stream).map_err(|errno| unfit(name, errno))?;
@@ -94,11 +97,12 @@ fn check_streams() -> Result<bool, Failure> {
                 any_sends |= sends_by_name(stream)
                     .map_err(|errno| unfit(name, errno))?
                     .ok_or_else(|| refuse(format!("{name} is a socket below protocols")))?;
+                any_leads |= sockopt::socket_domain(stream) != Ok(AddressFamily::UNIX);
             }
             _ => {}
         }
     }
-    Ok(any_sends)
+    Ok([any_sends, any_leads])
 }
 
 /// Whether a socket sends to whom each message names, as datagram sockets do though they are connected;

@@ -1,6 +1,6 @@
 //! Files: what is open already, what Landlock decides by path, what it does not know.
 
-use super::{any, case, is, judge, lacks, masked, row, when};
+use super::{WITH_BROKER, any, case, is, judge, lacks, masked, row, when};
 use crate::Syscall::*;
 use crate::Variant;
 use crate::rule::Errno::{EACCES, ENOSYS, ENOTTY, EPERM, EROFS};
@@ -34,7 +34,8 @@ macro_rules! by_flags {
     ($flags:expr, $mode:expr) => {
         &[
             case(&[any($flags, O_PATH)], Allow),
-            case(&[masked($flags, O_ACCMODE, &[O_ACCMODE])], Deny(EACCES)),
+            when(WITH_BROKER, &[masked($flags, O_ACCMODE, &[O_ACCMODE])], Deny(EACCES)),
+            when(When::is(Variant::ALONE), &[masked($flags, O_ACCMODE, &[O_ACCMODE])], Deny(EPERM)),
             case(&[any($flags, O_CREAT | O_TMPFILE_BIT), any($mode, SETS_ID)], Deny(EPERM)),
             case(&[masked($flags, !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
             when(CHANGES_LEFT, &[masked($flags, O_ACCMODE, &[O_RDWR])], Notify),
@@ -170,7 +171,7 @@ pub(super) const ROWS: &[Row] = &[
         Notify,
         "changes metadata, which Landlock does not know",
     )
-    // See `compile::filter::leaving` of the broker: nothing else gets this.
+    // As in `table/network.rs`: nothing else gets this.
     .alone(Deny(EROFS)),
     judge(
         &[ioctl],
@@ -247,11 +248,7 @@ pub(super) const ROWS: &[Row] = &[
         Deny(EPERM),
         "opens files without a path, past Landlock's view of directories",
     ),
-    row(
-        &[fanotify_init, fanotify_mark],
-        Deny(EPERM),
-        "watches, and hands over, files of the whole file system",
-    ),
+    row(&[fanotify_init, fanotify_mark], Deny(EPERM), "watches, and hands over, files of the whole file system"),
 ];
 
 /// Landlock does not judge what devices are asked.
@@ -280,4 +277,3 @@ const MUSL_ADDS: u32 = O_NONBLOCK | O_LARGEFILE;
 const SETS_ID: u32 = S_ISUID | S_ISGID;
 
 const IOCTL_COMMAND: Arg = Arg(1, "op");
-const WITH_BROKER: When = When::ALWAYS.unless(Variant::ALONE);

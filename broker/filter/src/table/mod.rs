@@ -56,6 +56,9 @@ const fn any(arg: Arg, flags: u32) -> Test {
 /// Nobody but the broker keeps signals inside.
 const NO_SCOPES: When = When::is(Variant::NO_SCOPES);
 
+/// There is a listener.
+const WITH_BROKER: When = When::ALWAYS.unless(Variant::ALONE);
+
 /// None of the flags is set.
 const fn lacks(arg: Arg, flags: u32) -> Test {
     masked(arg, flags, &[0])

@@ -1,10 +1,10 @@
 //! Sockets: the broker judges addresses; the filter, what kind of socket there can be at all.
 
-use super::{case, is, judge, lacks, masked, options, row, when};
+use super::{WITH_BROKER, case, is, judge, lacks, masked, options, row, when};
 use crate::Syscall::*;
 use crate::Variant;
 use crate::rule::Errno::{EACCES, ENOPROTOOPT, EOPNOTSUPP};
-use crate::rule::Verdict::{Allow, Deny, Notify};
+use crate::rule::Verdict::{self, Allow, Deny, Notify};
 use crate::rule::{Arg, Row, Test, When};
 use crate::uapi::*;
 
@@ -28,7 +28,9 @@ pub(super) const ROWS: &[Row] = &[
             case(UNIX_STREAM, Allow),
             when(ALL_UNIX_SOCKETS, UNIX_DATAGRAM, Allow),
             when(NETWORK_ALLOWED, &[is(DOMAIN, &[AF_INET, AF_INET6])], Allow),
-            case(
+            // Without a broker nothing would keep it from listening (listen(2) without bind(2)).
+            when(
+                WITH_BROKER,
                 &[
                     is(DOMAIN, &[AF_INET, AF_INET6]),
                     masked(TYPE, SOCK_TYPE_MASK, &[SOCK_STREAM]),
@@ -44,12 +46,12 @@ pub(super) const ROWS: &[Row] = &[
                 ],
                 Allow,
             ),
+            when(When::is(Variant::ALONE), UNIX_DATAGRAM, LEFT),
         ],
         Notify,
         "Landlock judges TCP only: sockets of UDP send nothing but what the broker lets them; others are refused and \
          reported",
-    )
-    .alone(Deny(EACCES)),
+    ),
     judge(
         &[socketpair],
         &[
@@ -64,13 +66,13 @@ pub(super) const ROWS: &[Row] = &[
         Notify,
         "the address is in memory: the broker judges and uses its own copy",
     )
-    .alone(Deny(EACCES)),
+    .alone(LEFT),
     row(
         &[listen],
         Notify,
         "without a bind it would listen on every address, or by an abstract name; the broker remembers the port",
     )
-    .alone(Deny(EACCES)),
+    .alone(LEFT),
     judge(
         &[shutdown],
         &[
@@ -92,7 +94,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Deny(EOPNOTSUPP),
         SENDS,
-    ),
+    )
+    .alone(LEFT),
     judge(
         &[sendmsg],
         &[
@@ -102,7 +105,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Deny(EOPNOTSUPP),
         "a datagram socket sends to any address: once there is one, the broker does it; MSG_FASTOPEN connects",
-    ),
+    )
+    .alone(LEFT),
     judge(
         &[sendmmsg],
         &[
@@ -113,7 +117,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Deny(EOPNOTSUPP),
         SENDS,
-    ),
+    )
+    .alone(LEFT),
     judge(
         &[setsockopt],
         &[
@@ -134,6 +139,9 @@ pub(super) const ROWS: &[Row] = &[
     .alone(Deny(ENOPROTOOPT)),
 ];
 
+/// See `compile::filter::leaving` of the broker: nothing else gets this without a listener.
+const LEFT: Verdict = Deny(EACCES);
+
 /// IP networking is not restricted.
 const NETWORK_ALLOWED: When = When::is(Variant::ALLOW_NETWORK);
 
@@ -142,8 +150,8 @@ const LOCAL_BINDING: When = When::is(Variant::LOCAL_BINDING).unless(Variant::ALL
 const ALL_UNIX_SOCKETS: When = When::is(Variant::ALL_UNIX_SOCKETS);
 
 /// The command can have sockets of UDP with an address.
-const OWN_DATAGRAMS: When =
-    When::is(Variant::LOCAL_BINDING.union(Variant::DATAGRAMS)).unless(Variant::ALLOW_NETWORK);
+const OWN_DATAGRAMS: When = When::is(Variant::LOCAL_BINDING.union(Variant::DATAGRAMS))
+    .unless(Variant::ALLOW_NETWORK.union(Variant::ALONE));
 
 /// Where every address may be sent to.
 const MESSAGES_FREE: When = When::is(Variant::ALLOW_NETWORK).unless(Variant::DATAGRAMS);

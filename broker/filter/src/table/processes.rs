@@ -1,7 +1,7 @@
 //! Processes: the caller's own memory, time and identity; others, of which Landlock confines signals and
 //! tracing only; namespaces.
 
-use super::{NO_SCOPES, case, is, judge, lacks, masked, row, when};
+use super::{NO_SCOPES, WITH_BROKER, case, is, judge, lacks, masked, row, when};
 use crate::Syscall::*;
 use crate::Variant;
 use crate::rule::Errno::{ENOSYS, EPERM};
@@ -129,11 +129,7 @@ pub(super) const ROWS: &[Row] = &[
         &[ptrace],
         &[
             case(&[is(Arg(0, "op"), &[PTRACE_TRACEME])], Notify),
-            when(
-                When::ALWAYS.unless(Variant::ALONE),
-                &[is(Arg(0, "op"), &[PTRACE_ATTACH, PTRACE_SEIZE])],
-                Notify,
-            ),
+            when(WITH_BROKER, &[is(Arg(0, "op"), &[PTRACE_ATTACH, PTRACE_SEIZE])], Notify),
         ],
         Allow,
         "Landlock confines it to the sandbox, but lets a parent outside be made the tracer; the broker tells of refusals",
