@@ -83,10 +83,10 @@ fn confine_and_execute(arguments: &Arguments, control: &OwnedFd) -> Result<(), (
     let Some((plan, ruleset)) = plan::receive_plan(control, packet).map_err(at(Step::Plan))? else {
         return Ok(());
     };
+    let environment = arguments.environment(plan.environment).map_err(at(Step::Environment))?;
+    confine::restrict(ruleset, listener.is_some()).map_err(at(Step::Restrict))?;
     // Until the plan came, the broker may still have had to take it.
     drop(listener);
-    let environment = arguments.environment(plan.environment).map_err(at(Step::Environment))?;
-    confine::restrict(ruleset).map_err(at(Step::Restrict))?;
     sys::close_on_exec_from(3).map_err(at(Step::Execute))?;
     Err((Step::Execute, execute(arguments, &plan, environment)))
 }

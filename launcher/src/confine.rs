@@ -5,7 +5,7 @@
 
 use crate::sys;
 use common::landlock::{RulesetAttributes, is_lacking};
-use common::wire::Filter;
+use common::wire::{Filter, OF_LAUNCHER};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -73,12 +73,13 @@ fn enter(scoped: u64) -> io::Result<()> {
     })?;
     let root = fs::open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     sys::landlock_allow_beneath(ruleset.as_fd(), root.as_fd(), LANDLOCK_ACCESS_FS_REFER)?;
-    restrict(ruleset)
+    restrict(ruleset, true)
 }
 
-/// Enters the domain of `ruleset`.
-pub(crate) fn restrict(ruleset: OwnedFd) -> io::Result<()> {
-    sys::landlock_restrict_self(ruleset.as_fd())
+/// Enters the domain of `ruleset`. A broker is told of it, which must not do what that forbids, unless it
+/// `is_known`: the own broker knows the command's, and D0 forbids nothing that one does.
+pub(crate) fn restrict(ruleset: OwnedFd, is_known: bool) -> io::Result<()> {
+    sys::landlock_restrict_self(ruleset.as_fd(), if is_known { OF_LAUNCHER } else { 0 })
 }
 
 /// Installs the filter and returns its listener; without one where the kernel gives none, because

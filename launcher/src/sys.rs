@@ -5,7 +5,6 @@
 use crate::arch::{self, Begin};
 use crate::vector::Vector;
 use common::landlock::{PATH_BENEATH, PathBeneath, RulesetAttributes};
-use common::wire::OF_LAUNCHER;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -173,14 +172,14 @@ pub(crate) fn landlock_allow_beneath(
     unsafe { syscall(arch::LANDLOCK_ADD_RULE, [fd, PATH_BENEATH.into(), pointer, 0, 0]) }.map(drop)
 }
 
-/// landlock_restrict_self(2), as the filter knows it.
+/// landlock_restrict_self(2), with a third argument for filters.
 ///
 /// # Errors
 /// Returns [`Errno::PERM`] without no_new_privs, [`Errno::TOOBIG`] beyond 16 layers.
-pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>, word: u32) -> io::Result<()> {
     let fd = ruleset.as_raw_fd().cast_unsigned() as usize;
     // SAFETY: takes integers.
-    unsafe { syscall(arch::LANDLOCK_RESTRICT_SELF, [fd, 0, OF_LAUNCHER as usize, 0, 0]) }.map(drop)
+    unsafe { syscall(arch::LANDLOCK_RESTRICT_SELF, [fd, 0, word as usize, 0, 0]) }.map(drop)
 }
 
 /// `struct sock_fprog` (linux/filter.h).

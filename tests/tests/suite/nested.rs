@@ -319,6 +319,48 @@ fn sockets_are_not_left_to_others_where_a_standard_stream_is_one_of_the_internet
     }
 }
 
+/// Runs a command whose standard input gives it a TCP socket that was made outside of its sandbox.
+const GIVE: &str = "
+import array, socket, subprocess, sys
+here, there = socket.socketpair()
+tcp = socket.socket()
+here.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [tcp.fileno()]))])
+sys.exit(subprocess.run(sys.argv[1:], stdin=there).returncode)
+";
+
+/// Takes it, and connects.
+const TAKE: &str = "
+import array, socket, sys
+_, [(_, _, given)], *_ = socket.socket(fileno=0).recvmsg(1, socket.CMSG_SPACE(4))
+tcp = socket.socket(fileno=array.array('i', given)[0])
+tcp.connect(('127.0.0.1', int(sys.argv[1])))
+tcp.send(b'reached')
+";
+
+#[test]
+fn the_broker_around_makes_no_connection_that_a_weaker_sandbox_denies() {
+    for_each_user(|user| {
+        let peer = TcpPeer::new();
+        let outer = Sandbox::of(user).allow_write(".").allow_network();
+        let port = peer.port().to_string();
+        for (network, is_allowed) in
+            [("allowUnixSockets\": [\".\"]", false), ("allowNetwork\": true", true)]
+        {
+            let policy = weaker(&format!(r#""network": {{"{network}}}"#));
+            let give = ["python3", "-c", GIVE].map(OsString::from);
+            let words = inner(&outer, &policy, &["python3", "-c", TAKE, &port]);
+            let outcome = outer.run(give.into_iter().chain(words));
+            assert_eq!(outcome.status == Some(0), is_allowed, "{outcome:#?}");
+            if is_allowed {
+                peer.reached();
+            } else {
+                assert!(outcome.stderr.contains("PermissionError"), "{outcome:#?}");
+                peer.untouched();
+            }
+        }
+    });
+}
+
 #[test]
 fn what_cannot_be_left_to_another_sandbox_is_not() {
     let outer = Sandbox::new().allow_write(".");
