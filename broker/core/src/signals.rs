@@ -13,14 +13,12 @@
 use crate::call::decode::{CONTINUE, RegisterVerdict};
 use crate::call::signal::{Addressee, OwnerCall, SignalCall};
 use crate::report::traps::Traps;
-use kernel::group;
-use kernel::owner;
-use kernel::proc;
 use kernel::processes::Member;
 use kernel::request::Request;
 use kernel::rights::Rights;
 use kernel::signals::Signal;
 use kernel::target::{self, Target, TargetFd};
+use kernel::{group, label, owner, proc};
 use landstrip_filter::Syscall;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType};
@@ -43,6 +41,10 @@ pub(crate) struct Judge {
 impl Judge {
     /// Sends the signal, refuses it, or lets it through.
     pub(crate) fn judge(&self, request: &Request<'_>, call: &SignalCall) -> RegisterVerdict {
+        if self.is_scoped {
+            // CONTINUE: Landlock decides, whose number this is by then. It is notified because forks are.
+            return CONTINUE;
+        }
         let target = request.target();
         let own = target.process()?;
         let thread = target.thread().as_raw_pid();
@@ -136,16 +138,14 @@ impl Judge {
 
     fn send(&self, request: &Request<'_>, call: &SignalCall, own: i32) -> io::Result<()> {
         let target = request.target();
-        let signal = match call.info.is_null() {
-            true => {
-                let user = target.status()?.credentials()?.users[0];
-                Signal::of(call.number, own, user.as_raw())
-            }
-            false => Signal::copy(target, call.info, call.number),
-        }?;
+        // Another one may be forbidden what the broker is not.
+        label::must_be_own(target.thread())?;
+        let mut signal = Signal::of(call.number, own, target.status()?.credentials()?)?;
+        if !call.info.is_null() {
+            signal.copy(target, call.info)?;
+        }
         request.confirm()?;
-        // Whom they may signal, the kernel knows by these.
-        self.rights.with_credentials_of(target, || match call.to {
+        match call.to {
             Addressee::Process(id) => self.rights.member(id)?.signal(&signal),
             Addressee::Several(whom) => self.send_to_several(own, whom, &signal),
             Addressee::Handle(number, 0) => self.send_by_handle(target, number, &signal),
@@ -159,7 +159,7 @@ impl Judge {
                 member if member.process() == process => member.signal_thread(&signal),
                 _ => Err(Errno::SRCH),
             },
-        })
+        }
     }
 
     fn send_by_handle(&self, target: Target, number: TargetFd, signal: &Signal) -> io::Result<()> {

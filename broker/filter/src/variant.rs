@@ -23,7 +23,7 @@ bitflags::bitflags! {
         const LISTINGS = 1 << 7;
         /// Changes of files that Landlock alone decides are not notified.
         const CHANGES_LEFT = 1 << 8;
-        /// Landlock scopes no signals (Linux 6.12 does), or forks are counted: the broker judges signals and forks.
+        /// Landlock scopes no signals (Linux 6.12 does), or forks are counted: signals and forks are notified.
         const NO_SCOPES = 1 << 9;
         /// Landlock does not judge what devices are asked (Linux 6.10 does).
         const NO_DEVICES = 1 << 10;

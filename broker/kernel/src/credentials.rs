@@ -75,11 +75,56 @@ impl Credentials {
         Self { filters: other.filters, ..self.clone() } == *other
     }
 
+    /// Whether the kernel lets who has these signal who has those of `other` (kill(2)).
+    pub fn may_signal(&self, other: &Self) -> bool {
+        let ([real, effective, ..], [theirs, _, saved, _]) = (self.users, other.users);
+        [real, effective].iter().any(|own| [theirs, saved].contains(own))
+            || self.effective.contains(CapabilitySet::KILL)
+    }
+
     /// Whether the kernel lets who has these say that it is this user, of this group (SCM_CREDENTIALS in unix(7)).
     pub fn may_claim(&self, user: u32, group: u32) -> bool {
         let is_user = self.users[..3].iter().any(|own| own.as_raw() == user);
         let is_group = self.groups[..3].iter().any(|own| own.as_raw() == group);
         (is_user || self.effective.contains(CapabilitySet::SETUID))
             && (is_group || self.effective.contains(CapabilitySet::SETGID))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Of these users, with these capabilities in effect.
+    fn of(users: &str, effective: &str) -> Credentials {
+        let line = |name: &str| {
+            Some(match name {
+                "Uid:" => users,
+                "Gid:" => "7 7 7 7",
+                "Groups:" => "",
+                "CapEff:" => effective,
+                _ => "0",
+            })
+        };
+        Credentials::read(line).unwrap()
+    }
+
+    #[test]
+    fn who_may_signal_whom_is_as_kill_has_it() {
+        for (by, capabilities, other, expected) in [
+            ("1 1 1 1", "0", "1 1 1 1", true),
+            ("1 1 1 1", "0", "0 0 0 0", false),
+            ("0 0 0 0", "0", "1 1 1 1", false),
+            ("0 0 0 0", "20", "1 1 1 1", true),
+            ("1 1 1 1", "1f", "0 0 0 0", false),
+            // Their real or saved one, by the own real or effective one.
+            ("1 2 3 2", "0", "2 9 9 9", true),
+            ("1 2 3 2", "0", "9 9 1 9", true),
+            ("1 2 3 2", "0", "9 1 9 2", false),
+            ("1 2 3 2", "0", "3 3 3 3", false),
+        ] {
+            assert_eq!(of(by, capabilities).may_signal(&of(other, "0")), expected, "{by} {other}");
+        }
     }
 }

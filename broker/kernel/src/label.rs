@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 ///
 /// # Errors
 /// Returns [`Errno::ACCESS`] if not, or if the kernel does not tell.
-pub(super) fn must_be_own(thread: Pid) -> io::Result<()> {
+pub fn must_be_own(thread: Pid) -> io::Result<()> {
     /// None where no security module has labels.
     static OWN: OnceLock<Option<Vec<u8>>> = OnceLock::new();
     let Some(own) = OWN.get_or_init(|| proc::read("/proc/thread-self/attr/current").ok()) else {

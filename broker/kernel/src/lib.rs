@@ -26,7 +26,7 @@ pub mod interrupt;
 pub mod ipc;
 pub mod kill;
 pub mod kill_on_exit;
-mod label;
+pub mod label;
 pub mod limits;
 pub mod listener;
 pub mod locate;

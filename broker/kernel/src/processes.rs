@@ -5,13 +5,12 @@
 #![allow(unsafe_code)]
 
 use super::credentials::Credentials;
-use super::errno;
 use super::identity::{Identity, identity};
-use super::pidfds;
 use super::proc::{Status, is_of_run};
 use super::request::Confirmed;
 use super::signals::{self, Signal};
 use super::target::{Target, TargetAddress};
+use super::{errno, pidfds, ptrace_capability};
 use nix::libc;
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, OwnedFd};
@@ -131,7 +130,9 @@ impl Member {
             return Err(Errno::SRCH);
         }
         let is_proxy = proxy.is_some_and(|proxy| {
-            let program = fs::stat(format!("/proc/{}/exe", first.as_raw_nonzero()));
+            // Of one that has changed its user as well.
+            let program = format!("/proc/{}/exe", first.as_raw_nonzero());
+            let program = ptrace_capability::of(|| fs::stat(&program));
             program.map_or(true, |program| identity(&program) == proxy)
         });
         // One that this process had before it was landstrip can have filters as well.
@@ -160,9 +161,9 @@ impl Member {
         self.status.catches(number)
     }
 
-    /// Sends a signal to its process.
+    /// Sends a signal to its process, if the sender may.
     pub fn signal(&self, signal: &Signal) -> io::Result<()> {
-        signal.send(self.handle.as_fd(), self.is_of_thread)
+        self.send(signal, self.is_of_thread)
     }
 
     /// Sends a signal to the thread. Before Linux 6.9 there are no handles of threads, and its number
@@ -174,7 +175,16 @@ impl Member {
         if !self.is_of_thread && !self.status.is_alone() {
             return Err(Errno::PERM);
         }
-        signal.send(self.handle.as_fd(), false)
+        self.send(signal, false)
+    }
+
+    /// As the kernel would let the sender; a Landlock domain of its own does not matter, for those know signals since
+    /// Linux 6.12, where they are not sent here.
+    fn send(&self, signal: &Signal, to_process: bool) -> io::Result<()> {
+        match signal.sender.may_signal(&self.status.credentials()?) {
+            true => signal.send(self.handle.as_fd(), to_process),
+            false => Err(Errno::PERM),
+        }
     }
 
     /// What the kernel tells of it.

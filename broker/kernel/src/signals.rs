@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)]
 
+use super::credentials::Credentials;
 use super::errno;
 use super::target::{Target, TargetAddress};
 use nix::libc;
@@ -23,43 +24,41 @@ const LAST: i32 = 64;
 pub struct Signal {
     number: i32,
     info: [u8; SIZE],
+    /// The kernel takes the broker for it.
+    pub(super) sender: Credentials,
 }
 
 impl Signal {
-    /// One that `process` sends, which `user` runs. The kernel lets nobody say for another that it was
+    /// One that `process` of the `sender` sends. The kernel lets nobody say for another that it was
     /// sent by kill(2): it is told as one of sigqueue(3), with the value 0.
     ///
     /// # Errors
     /// Returns [`Errno::INVAL`] if there is no such signal.
-    pub fn of(number: i32, process: i32, user: u32) -> io::Result<Self> {
+    pub fn of(number: i32, process: i32, sender: Credentials) -> io::Result<Self> {
+        if !(0..=LAST).contains(&number) {
+            return Err(Errno::INVAL);
+        }
         let mut info = [0; SIZE];
+        info[..4].copy_from_slice(&number.to_ne_bytes());
         info[CODE..][..4].copy_from_slice(&libc::SI_QUEUE.to_ne_bytes());
         info[SENDER..][..4].copy_from_slice(&process.to_ne_bytes());
-        info[USER..][..4].copy_from_slice(&user.to_ne_bytes());
-        Self::with(number, info)
+        info[USER..][..4].copy_from_slice(&sender.users[0].as_raw().to_ne_bytes());
+        Ok(Self { number, info, sender })
     }
 
-    /// One with what `target` has at `address`.
+    /// Has it say what `target` has at `address`.
     ///
     /// # Errors
-    /// Returns [`Errno::PERM`] for what only the kernel may say to others, what reading memory returns,
-    /// and [`Errno::INVAL`] if there is no such signal.
-    pub fn copy(target: Target, address: TargetAddress, number: i32) -> io::Result<Self> {
+    /// Returns [`Errno::PERM`] for what only the kernel may say to others, and what reading memory returns.
+    pub fn copy(&mut self, target: Target, address: TargetAddress) -> io::Result<()> {
         let info: [u8; SIZE] = target.read_array(address)?;
         let code = info[CODE..].first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
         // As rt_sigqueueinfo(2).
         if code >= 0 || code == libc::SI_TKILL {
             return Err(Errno::PERM);
         }
-        Self::with(number, info)
-    }
-
-    fn with(number: i32, mut info: [u8; SIZE]) -> io::Result<Self> {
-        if !(0..=LAST).contains(&number) {
-            return Err(Errno::INVAL);
-        }
-        info[..4].copy_from_slice(&number.to_ne_bytes());
-        Ok(Self { number, info })
+        self.info[4..].copy_from_slice(&info[4..]);
+        Ok(())
     }
 
     pub fn number(&self) -> i32 {

@@ -282,13 +282,17 @@ impl Target {
             && self.descriptor_flags(number)?.contains(OFlags::PATH))
     }
 
+    fn descriptor_info(&self, number: TargetFd) -> io::Result<Vec<u8>> {
+        let info = self.proc(&format!("fdinfo/{number}"));
+        ptrace_capability::of(|| proc::read(&info)).map_err(|_| Errno::BADF)
+    }
+
     /// The flags of descriptor `number` and of what it refers to, as open(2) takes them.
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor.
     pub fn descriptor_flags(&self, number: TargetFd) -> io::Result<OFlags> {
-        let info = self.proc(&format!("fdinfo/{number}"));
-        let text = ptrace_capability::of(|| proc::read(&info)).map_err(|_| Errno::BADF)?;
+        let text = self.descriptor_info(number)?;
         let flags = proc::field(&text, "flags:").and_then(|f| u32::from_str_radix(f, 8).ok());
         flags.map(OFlags::from_bits_retain).ok_or(Errno::BADF)
     }
@@ -298,7 +302,7 @@ impl Target {
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor.
     pub(super) fn terminal_index(&self, number: TargetFd) -> io::Result<Option<u32>> {
-        let text = proc::read(&self.proc(&format!("fdinfo/{number}"))).map_err(|_| Errno::BADF)?;
+        let text = self.descriptor_info(number)?;
         Ok(proc::field(&text, "tty-index:").and_then(|index| index.parse().ok()))
     }
 
@@ -307,7 +311,7 @@ impl Target {
     /// # Errors
     /// Returns [`Errno::BADF`] if it is none, [`Errno::SRCH`] if that has been reaped.
     pub fn handled_process(&self, number: TargetFd) -> io::Result<i32> {
-        let text = proc::read(&self.proc(&format!("fdinfo/{number}"))).map_err(|_| Errno::BADF)?;
+        let text = self.descriptor_info(number)?;
         let process = proc::field(&text, "Pid:").and_then(|id| id.parse().ok());
         process.ok_or(Errno::BADF).and_then(|id| if id > 0 { Ok(id) } else { Err(Errno::SRCH) })
     }

@@ -75,6 +75,59 @@ if len(sys.argv) < 3:
     signal.pause()
 ";
 
+/// Children signal this process and children of their own: one in a Landlock domain that scopes signals, one with a
+/// filter, and, of root's, one that has another user.
+const SIGNALS: &str = "
+import ctypes, os, signal, struct, time
+libc, got, me = ctypes.CDLL(None), [], os.getpid()
+signal.signal(signal.SIGUSR1, lambda *_: got.append(1))
+def send(name, call, *words):
+    try: call(*words); print(name, 'sent', flush=True)
+    except OSError as error: print(name, error.errno, flush=True)
+def of_child(name, become):
+    child = os.fork()
+    if child == 0:
+        become()
+        send(name, os.kill, me, signal.SIGUSR1)
+        send(name + ' by handle', signal.pidfd_send_signal, os.pidfd_open(me), signal.SIGUSR1)
+        own = os.fork()
+        if own == 0: time.sleep(9); os._exit(0)
+        send(name + ' to its group', os.killpg, os.getpgid(own), 0)
+        send(name + ' to its own', os.kill, own, signal.SIGTERM)
+        print(os.waitpid(own, 0)[1], flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    print(name, 'got', bool(got), flush=True)
+    got.clear()
+def scope():
+    libc.prctl(38, 1, 0, 0, 0)
+    ruleset = libc.syscall(444, struct.pack('QQQ', 0, 0, 2), ctypes.c_size_t(24), 0)
+    if libc.syscall(446, ruleset, 0) != 0: os._exit(0)
+def filter():
+    allow = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 0x7fff0000))
+    libc.prctl(38, 1, 0, 0, 0)
+    assert libc.prctl(22, 2, struct.pack('HP', 1, ctypes.addressof(allow)), 0, 0) == 0
+def change_user(): os.setgroups([]); os.setresgid(*[65534] * 3); os.setresuid(*[65534] * 3)
+of_child('domain', scope)
+of_child('filter', filter)
+if os.getuid() == 0: of_child('user', change_user)
+";
+
+#[test]
+fn the_limit_changes_nothing_about_signals() {
+    for_each_user(|user| {
+        let limits = r#""limits": {"processes": 100}"#;
+        for network in ["false", "true"] {
+            let policy = format!(r#"{{"network": {{"allowNetwork": {network}}}, {limits}}}"#);
+            let sandbox = Sandbox::of(user).policy_json(policy);
+            let inside = sandbox.run(["setsid", "-w", "python3", "-c", SIGNALS]);
+            let outside = sandbox.run_outside(["setsid", "-w", "python3", "-c", SIGNALS]);
+            assert!(outside.succeeds().stdout.contains("filter got True"), "{outside:#?}");
+            assert_eq!(inside.succeeds().stdout, outside.stdout, "{inside:#?}");
+        }
+    });
+}
+
 #[test]
 fn a_memory_hog_ends_the_run() {
     for_each_user(|user| {

@@ -17,21 +17,23 @@ pub(crate) fn program(variant: Variant) -> &'static [u8] {
 /// That of a `variant` without a listener which leaves to the sandbox around what the table marks for that: what changes
 /// metadata, and, if `sockets` are left as well, what Unix sockets need.
 pub(crate) fn leaving(variant: Variant, sockets: bool) -> Vec<u8> {
-    // Of struct sock_filter: a code of two bytes, two jumps of one, a constant of four (linux/filter.h).
-    const RETURN: u16 = 0x06;
+    const ALLOW: u32 = 0x7fff_0000;
     const EROFS: u32 = 0x0005_0000 | 30;
     const EACCES: u32 = 0x0005_0000 | 13;
-    const ALLOW: u32 = 0x7fff_0000;
-    let left = if sockets { [EROFS, EACCES] } else { [EROFS; 2] };
+    let left = if sockets { [EROFS, EACCES] } else { [EROFS; 2] }.map(returning);
     let mut program = program(variant | Variant::ALONE).to_vec();
-    for instruction in program.as_chunks_mut::<8>().0 {
-        let [low, high, _, _, constant @ ..] = *instruction;
-        let is_return = u16::from_ne_bytes([low, high]) == RETURN;
-        if is_return && left.contains(&u32::from_ne_bytes(constant)) {
-            instruction[4..].copy_from_slice(&ALLOW.to_ne_bytes());
+    for instruction in program.as_chunks_mut().0 {
+        if left.contains(instruction) {
+            *instruction = returning(ALLOW);
         }
     }
     program
+}
+
+/// The instruction that returns a constant: a code of two bytes, two jumps of one, the constant (linux/filter.h).
+fn returning(constant: u32) -> [u8; 8] {
+    let [a, b, c, d] = constant.to_ne_bytes();
+    [0x06, 0, 0, 0, a, b, c, d]
 }
 
 #[cfg(test)]

@@ -52,8 +52,7 @@ impl Demands {
             })?;
             (unix.datagrams, unix.streams_send) = (true, true);
         }
-        let kept =
-            cannot_be_left(policy, surroundings.streams_lead).filter(|_| policy.weaker_nested);
+        let kept = cannot_be_left(policy, surroundings).filter(|_| policy.weaker_nested);
         if let Some(what) = kept {
             notes.warn(format!(
                 "enableWeakerNestedSandbox changes nothing: {what} cannot be left to another sandbox"
@@ -79,10 +78,11 @@ fn needs_broker(policy: &Policy) -> bool {
 }
 
 /// What of the policy Landlock would refuse where the broker does not do it, or nobody would hold the command to.
-fn cannot_be_left(policy: &Policy, streams_lead: bool) -> Option<&'static str> {
+fn cannot_be_left(policy: &Policy, surroundings: &Surroundings) -> Option<&'static str> {
     let (network, needs) = (&policy.network, Needs::of(&policy.network));
+    let leads = surroundings.streams_lead && needs.sockets && !network.allow_network;
     [
-        ("a socket as a standard stream", streams_lead && needs.sockets && !network.allow_network),
+        ("a socket as a standard stream", leads),
         ("a list of hosts", needs.hosts),
         ("network.allowLocalBinding", network.allow_local_binding),
         ("--ask", network.asks),

@@ -227,10 +227,10 @@ fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Va
     let report_reads = !files.deny_read.is_empty()
         || files.hides_processes
         || device_mounts::lie_in(&files.allow_write, mounts);
-    // Also to be refused by the proxy, which is no address that the policy gives.
+    let notes_forks = policy.limits.processes.is_some() || !features.contains(Features::SCOPES);
     let needs = Needs::of(network);
+    // Also to be refused by the proxy, which is no address that the policy gives.
     let connects = needs.addresses || needs.refusals;
-    let makes_sockets = connects && target::duplicates_are_refused();
     [
         (Variant::ALLOW_NETWORK, network.allow_network),
         (Variant::REPORT_READS, report_reads),
@@ -238,12 +238,8 @@ fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Va
         // Then the broker sends, to every path.
         (Variant::ALL_UNIX_SOCKETS, unix.all && !unix.reach_abstract && !unix.datagrams),
         (Variant::DATAGRAMS, unix.datagrams),
-        (Variant::MAKES_SOCKETS, makes_sockets),
-        // Then forks are notified as well.
-        (
-            Variant::NO_SCOPES,
-            !features.contains(Features::SCOPES) || policy.limits.processes.is_some(),
-        ),
+        (Variant::MAKES_SOCKETS, connects && target::duplicates_are_refused()),
+        (Variant::NO_SCOPES, notes_forks),
         (Variant::NO_DEVICES, !features.contains(Features::DEVICES)),
         (Variant::NO_TRUNCATION, !features.contains(Features::TRUNCATION)),
     ]

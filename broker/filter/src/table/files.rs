@@ -86,10 +86,7 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[fcntl],
         &[
-            case(
-                &[is(FCNTL, &[F_SETLEASE, F_NOTIFY, F_SET_RW_HINT, F_SETDELEG, F_SETOWN_EX])],
-                Deny(EPERM),
-            ),
+            case(&[is(FCNTL, &[F_SETLEASE, F_NOTIFY, F_SET_RW_HINT, F_SETDELEG, F_SETOWN_EX])], Deny(EPERM)),
             // Zero is what it is without: SIGIO.
             case(&[is(FCNTL, &[F_SETSIG]), is(Arg(2, "arg"), &[0])], Allow),
             case(&[is(FCNTL, &[F_SETSIG])], Deny(EPERM)),

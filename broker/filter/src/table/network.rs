@@ -27,25 +27,10 @@ pub(super) const ROWS: &[Row] = &[
             when(SOCKETS_MADE, &[], Notify),
             case(UNIX_STREAM, Allow),
             when(ALL_UNIX_SOCKETS, UNIX_DATAGRAM, Allow),
-            when(NETWORK_ALLOWED, &[is(DOMAIN, &[AF_INET, AF_INET6])], Allow),
+            when(NETWORK_ALLOWED, &[INTERNET], Allow),
             // Without a broker nothing would keep it from listening (listen(2) without bind(2)).
-            when(
-                WITH_BROKER,
-                &[
-                    is(DOMAIN, &[AF_INET, AF_INET6]),
-                    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_STREAM]),
-                    is(PROTOCOL, &[PROTOCOL_DEFAULT, IPPROTO_TCP]),
-                ],
-                Allow,
-            ),
-            case(
-                &[
-                    is(DOMAIN, &[AF_NETLINK]),
-                    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_RAW, SOCK_DGRAM]),
-                    is(PROTOCOL, &[NETLINK_ROUTE]),
-                ],
-                Allow,
-            ),
+            when(WITH_BROKER, TCP_STREAM, Allow),
+            case(ROUTE_QUERIES, Allow),
             when(When::is(Variant::ALONE), UNIX_DATAGRAM, LEFT),
         ],
         Notify,
@@ -178,6 +163,20 @@ const UNIX_DATAGRAM: &[Test] = &[
     is(DOMAIN, &[AF_UNIX]),
     masked(TYPE, SOCK_TYPE_MASK, &[SOCK_DGRAM]),
     is(PROTOCOL, &[PROTOCOL_DEFAULT, PF_UNIX]),
+];
+
+const INTERNET: Test = is(DOMAIN, &[AF_INET, AF_INET6]);
+
+const TCP_STREAM: &[Test] = &[
+    INTERNET,
+    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_STREAM]),
+    is(PROTOCOL, &[PROTOCOL_DEFAULT, IPPROTO_TCP]),
+];
+
+const ROUTE_QUERIES: &[Test] = &[
+    is(DOMAIN, &[AF_NETLINK]),
+    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_RAW, SOCK_DGRAM]),
+    is(PROTOCOL, &[NETLINK_ROUTE]),
 ];
 
 const DOMAIN: Arg = Arg(0, "domain");

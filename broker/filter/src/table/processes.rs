@@ -1,7 +1,7 @@
 //! Processes: the caller's own memory, time and identity; others, of which Landlock confines signals and
 //! tracing only; namespaces.
 
-use super::{NO_SCOPES, WITH_BROKER, case, is, judge, lacks, masked, row, when};
+use super::{NO_SCOPES, WITH_BROKER, case, is, judge, lacks, row, when};
 use crate::Syscall::*;
 use crate::Variant;
 use crate::rule::Errno::{ENOSYS, EPERM};
@@ -63,13 +63,7 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[prctl],
         &[
-            case(
-                &[is(
-                    Arg(0, "op"),
-                    &[PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_SET_SECCOMP],
-                )],
-                Notify,
-            ),
+            case(&[is(Arg(0, "op"), KNOWN_OPERATIONS)], Notify),
             // Agents that hold keys ask for it.
             case(&[is(Arg(0, "op"), &[PR_SET_DUMPABLE]), is(Arg(1, "value"), &[0])], Ignore),
         ],
@@ -79,8 +73,7 @@ pub(super) const ROWS: &[Row] = &[
     .alone(Allow),
     row(
         &[
-            setrlimit, arch_prctl, personality, set_tid_address,
-            set_robust_list, rseq, restart_syscall,
+            setrlimit, arch_prctl, personality, set_tid_address, set_robust_list, rseq, restart_syscall,
         ],
         Allow,
         "changes the caller or its children only",
@@ -168,11 +161,7 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[clone],
         &[
-            when(
-                NO_SCOPES,
-                &[masked(Arg(0, "flags"), CLONE_NAMESPACES | CLONE_THREAD, &[0])],
-                Notify,
-            ),
+            when(NO_SCOPES, &[lacks(Arg(0, "flags"), CLONE_NAMESPACES | CLONE_THREAD)], Notify),
             case(&[lacks(Arg(0, "flags"), CLONE_NAMESPACES)], Allow),
         ],
         Notify,
@@ -187,6 +176,10 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(&[setns], Notify, "enters namespaces of other processes: the broker refuses, and says so"),
 ];
+
+/// Of capabilities and filters.
+const KNOWN_OPERATIONS: &[u32] =
+    &[PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_SET_SECCOMP];
 
 const CLONE_NAMESPACES: u32 = CLONE_NEWNS
     | CLONE_NEWCGROUP
