@@ -3,9 +3,10 @@
 //! Every test that refuses listens outside and asks the listener what came.
 
 use serde_json::json;
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
-use tests::{Sandbox, TcpPeer, User, at_once, eventually, for_each_user, free_port};
+use tests::{Outcome, Sandbox, TcpPeer, User, at_once, eventually, for_each_user, free_port};
 
 /// Python with `serve(family, host)`, which listens and says where, and `reach(address)`.
 const PYTHON: &str = "
@@ -240,6 +241,24 @@ say(reach(('127.0.0.1', {port})), 'last')"
     }
 }
 
+/// What comes of `script` in a network of its own that `network` sets up as a shell, beside `others`, who run what they are
+/// told to, in Python, and say `ready` before; none if there can be no such network.
+fn beside_others_in_a_network(
+    sandbox: &Sandbox,
+    (network, others): (&str, &str),
+    script: &str,
+) -> Option<Outcome> {
+    let user = if sandbox.user().is_root() { "" } else { "-Ur" };
+    let set_up = format!("ip link set lo up && {network} && exec \"$@\"");
+    let words = format!("exec unshare {user} -n sh -c '{set_up}' sh python3 -c \"$0\" \"$@\"");
+    let mut command: Vec<OsString> = ["sh", "-c", &words, others].map(Into::into).into();
+    command.extend(sandbox.command_line());
+    command.push("--".into());
+    command.extend(python(script).map(Into::into));
+    let outcome = sandbox.run_outside(command);
+    outcome.stdout.starts_with("ready\n").then_some(outcome)
+}
+
 /// In a network of few ports, some of which others have on IPv4's loopback address.
 #[test]
 fn a_port_of_the_kernel_s_choice_is_one_where_a_server_can_listen() {
@@ -248,20 +267,13 @@ fn a_port_of_the_kernel_s_choice_is_one_where_a_server_can_listen() {
 for i in range(40):
     s = socket.socket(socket.AF_INET6); s.bind(('::1', 0)); s.listen(); ports.append(s.getsockname()[1]); s.close()
 say(min(ports) > 40002)";
-    let [python3, flag, script] = python(script);
     let others = "import socket, subprocess, sys
 others = [socket.create_server(('127.0.0.1', port)) for port in range(40000, 40003)]
 print('ready', flush=True); sys.exit(subprocess.run(sys.argv[1:]).returncode)";
-    let user = if sandbox.user().is_root() { "" } else { "-Ur" };
-    let network = "ip link set lo up && echo 40000 40007 >/proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
-    let words = format!("exec unshare {user} -n sh -c '{network}' sh python3 -c \"$0\" \"$@\"");
-    let mut command: Vec<std::ffi::OsString> = ["sh", "-c", &words, others].map(Into::into).into();
-    command.extend(sandbox.command_line());
-    command.extend(["--".into(), python3.into(), flag.into(), script.into()]);
-    let outcome = sandbox.run_outside(command);
-    if !outcome.stdout.starts_with("ready\n") {
+    let network = "echo 40000 40007 >/proc/sys/net/ipv4/ip_local_port_range";
+    let Some(outcome) = beside_others_in_a_network(&sandbox, (network, others), script) else {
         return tests::skipped("a network namespace is not permitted");
-    }
+    };
     assert_eq!(outcome.stdout, "ready\nTrue\n", "{outcome:#?}");
 }
 
@@ -281,7 +293,6 @@ def sent(kind, to):
 for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
     for host, to, port in [('127.0.0.11', '127.0.0.11', 4053), ('127.0.0.11', '127.0.0.11', 4054), ('::', '127.0.0.11', 4053), ('::', '127.0.0.1', 4053), ('::', '127.0.0.1', 4055)]:
         s = own(kind, host, port); say(host, to, port, sent(kind, (to, port))); s.close()";
-    let [python3, flag, script] = python(script);
     // Outside are those that what goes to ports 4053 and 4055 is led to.
     let others = "import socket, subprocess, sys
 others = [socket.create_server(('127.0.0.1', 5053)), socket.socket(type=socket.SOCK_DGRAM)]; others[1].bind(('127.0.0.1', 5053))
@@ -293,18 +304,12 @@ for s in others:
         while True: print('', (s.recv(9) if s.type == socket.SOCK_DGRAM else s.accept()[0].recv(9)), end='')
     except (BlockingIOError, ConnectionError): pass
 print(); sys.exit(status)";
-    let user = if sandbox.user().is_root() { "" } else { "-Ur" };
-    let network = "ip link set lo up && nft add table ip t && nft \"add chain ip t out { type nat hook output priority -100; }\" \
+    let network = "nft add table ip t && nft \"add chain ip t out { type nat hook output priority -100; }\" \
         && nft add rule ip t out ip daddr 127.0.0.11 meta l4proto { tcp, udp } th dport 4053 dnat to 127.0.0.1:5053 \
-        && nft add rule ip t out meta l4proto { tcp, udp } th dport 4055 dnat to 127.0.0.1:5053 && exec \"$@\"";
-    let words = format!("exec unshare {user} -n sh -c '{network}' sh python3 -c \"$0\" \"$@\"");
-    let mut command: Vec<std::ffi::OsString> = ["sh", "-c", &words, others].map(Into::into).into();
-    command.extend(sandbox.command_line());
-    command.extend(["--".into(), python3.into(), flag.into(), script.into()]);
-    let outcome = sandbox.run_outside(command);
-    if !outcome.stdout.starts_with("ready\n") {
+        && nft add rule ip t out meta l4proto { tcp, udp } th dport 4055 dnat to 127.0.0.1:5053";
+    let Some(outcome) = beside_others_in_a_network(&sandbox, (network, others), script) else {
         return tests::skipped("nftables in a network namespace is not permitted");
-    }
+    };
     let expected = "127.0.0.11 127.0.0.11 4053 refused
 127.0.0.11 127.0.0.11 4054 4
 :: 127.0.0.11 4053 refused
@@ -365,11 +370,11 @@ for _ in range(8):
     full = socket.socket(); full.bind(('127.0.0.1', 0)); full.listen(0); first = begin(socket.socket(), full.getsockname())
     s = socket.socket(); s.bind(('127.0.0.1', 0)); begin(s, full.getsockname())
     ends = threading.Thread(target=give_up, args=[s]); ends.start()
-    for _ in range(1000):
-        try: s.listen(); break
+    while not listens(s):
+        try: s.listen()
         except OSError: pass
-    ends.join(); before = listens(s); full.close(); time.sleep(0.5)
-    say('never' if not before else reach(s.getsockname()) if listens(s) else 'lost'); s.close()";
+    ends.join(); full.close(); time.sleep(0.5)
+    say(reach(s.getsockname()) if listens(s) else 'lost'); s.close()";
         let sandbox = Sandbox::of(user).allow_local_binding();
         for outcome in [sandbox.run(python(script)), sandbox.run_outside(python(script))] {
             assert!(outcome.succeeds().stdout.contains("reached"), "{outcome:#?}");

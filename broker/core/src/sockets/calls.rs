@@ -9,7 +9,7 @@ use super::connects::{self, Connected};
 use super::judge::{Judge, Reach};
 use super::kinds::make;
 use super::messages;
-use super::reached;
+use super::reached::{Reached, is_connected_to};
 use super::sendmsg_gate::NoNamedReceivers;
 use super::socket::{Socket, local_address};
 use super::udp;
@@ -22,7 +22,7 @@ use kernel::address::Address;
 use kernel::nested_landlock::NestedLandlock;
 use kernel::request::{Confirmed, Request};
 use kernel::target::{self, Target, TargetAddress, TargetFd};
-use rules::address::{self, Endpoint, canonical};
+use rules::address::{self, Endpoint};
 use rules::option;
 use rules::socket::SocketKind;
 use rustix::fd::{AsFd, OwnedFd};
@@ -271,27 +271,26 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
         return Err(Errno::ACCESS);
     };
     judge.must_be_permitted(NetworkOperation::Bind, || local_name(&socket))?;
-    if socket.is_internet() && !any_address {
+    let is_server = socket.is_internet() && !any_address;
+    if is_server {
         // A port of the kernel's choice is known only now.
         judge.must_be_alone(socket.local_address()?)?;
     }
     // Before it listens: this waits for the target, and the ports for nobody.
     put_in_place(judge, by, number, &socket)?;
     let mut ports = judge.ports_once_free(request, &socket)?;
-    let listened = Socket::listening_cookie(&socket).is_some();
-    let address = socket.reached_at().map(canonical);
-    let _nobody_is_there = address.map(|address| ports.prepare(address));
+    let is_new = is_server && Socket::listening_cookie(&socket).is_none();
+    let _nobody_is_there = is_new.then(|| ports.prepare(&socket)).transpose()?;
     socket.listen(by, backlog, any_address)?;
     if let Ok(own) = socket.local_address() {
         judge.note(target, Permitted::Listen(own.port()));
     }
-    if !socket.is_internet() || any_address || listened {
+    if !is_new {
         return Ok(());
     }
     drop(ports);
-    let address = canonical(socket.reached_at()?);
-    let reached = reached::by_connecting(&socket, address);
-    judge.ports().add((target, number), &socket, (address, reached))
+    let reached = Reached::of(&socket, is_connected_to)?;
+    judge.ports().add((target, number), &socket, reached)
 }
 
 /// shutdown, of which the filter notifies what can end listening.

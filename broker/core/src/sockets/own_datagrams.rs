@@ -18,6 +18,7 @@
 use super::address_leases::{AddressLeases, Lease};
 use super::held_sockets::{HeldSockets, Holder, inode};
 use super::inert_udp::mute;
+use super::reached::Reached;
 use super::socket::{Socket, local_address};
 use kernel::limits;
 use kernel::socket_filter::hear_only;
@@ -53,10 +54,8 @@ struct Known {
 #[derive(Debug)]
 struct Datagram {
     socket: Arc<OwnedFd>,
-    /// What it was bound to, as a canonical address; the unspecified one is that of the loopback interface.
-    bound: SocketAddr,
-    /// Where it is reached by that: see [`super::reached`].
-    reached: Vec<SocketAddr>,
+    /// Where it was reached once it was bound.
+    reached: Reached,
     /// Where it is reached since it was connected first.
     address: SocketAddr,
     is_connected: bool,
@@ -83,14 +82,13 @@ impl HeldSockets {
         self: &Arc<Self>,
         (target, number): (Target, TargetFd),
         socket: &Socket,
-        (bound, reached): (SocketAddr, Vec<SocketAddr>),
+        reached: Reached,
     ) -> io::Result<()> {
         let inode = inode(socket)?;
         let one = Datagram {
             socket: Arc::new(io::fcntl_dupfd_cloexec(socket, 0)?),
-            bound,
+            address: reached.bound,
             reached,
-            address: bound,
             is_connected: false,
             kept: None,
             heard: Vec::new(),
@@ -162,7 +160,7 @@ impl OwnDatagrams {
         known.narrow(inode, to);
         connect()?;
         let own = known.held.get_mut(&inode).ok_or(Errno::CONNREFUSED)?;
-        if own.bound != own.address && canonical(local_address(&from)?) != own.address {
+        if own.reached.bound != own.address && canonical(local_address(&from)?) != own.address {
             // Nobody routes loopback addresses like that.
             known.held.remove(&inode);
             return mute(&from).and(Err(Errno::ACCESS));
@@ -197,7 +195,7 @@ impl OwnDatagrams {
     ) -> Option<Arc<OwnedFd>> {
         let mut known = lock(&self.0);
         let held = known.held.values_mut().find(|held| {
-            held.bound == address
+            held.reached.bound == address
                 && held.holder.is_none()
                 && sockopt::socket_domain(&*held.socket) == Ok(family)
         })?;
@@ -253,10 +251,7 @@ impl Known {
     fn at(&self, address: SocketAddr) -> Option<u64> {
         self.held
             .iter()
-            .find(|(_, held)| {
-                is_reached_at(held.address, address)
-                    && held.reached.iter().any(|it| is_reached_at(*it, address))
-            })
+            .find(|(_, held)| is_reached_at(held.address, address) && held.reached.has(address))
             .map(|(&inode, _)| inode)
     }
 
@@ -307,17 +302,17 @@ impl Datagram {
     /// are reached from.
     fn connected_to(&self, to: SocketAddr) -> SocketAddr {
         let ip = match to.ip() {
-            _ if !self.bound.ip().is_unspecified() => return self.bound,
+            _ if !self.reached.bound.ip().is_unspecified() => return self.reached.bound,
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         };
-        SocketAddr::new(ip, self.bound.port())
+        SocketAddr::new(ip, self.reached.bound.port())
     }
 
     /// Notes that another is about to be connected to it at `address`.
     fn keep(&mut self, address: SocketAddr) {
         let is_other = self.kept.is_some_and(|kept| kept != address);
-        self.kept = Some(if is_other { self.bound } else { address });
+        self.kept = Some(if is_other { self.reached.bound } else { address });
     }
 
     fn hear(&mut self, senders: &[SocketAddr]) -> io::Result<()> {

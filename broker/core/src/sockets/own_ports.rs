@@ -17,12 +17,12 @@
 use super::address_leases::{AddressLeases, Lease};
 use super::held_sockets::HeldSockets;
 use super::judge::Own;
+use super::reached::Reached;
 use super::socket::{Connecting, Socket};
 use super::udp::is_a_standard_stream;
 use kernel::fd_scan;
 use kernel::target::{Target, TargetFd};
 use kernel::threads::lock;
-use rules::address::{canonical, is_reached_at};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
@@ -72,9 +72,7 @@ struct UnderWay {
 
 #[derive(Debug)]
 struct Listening {
-    address: SocketAddr,
-    /// Where it is reached: see [`super::reached`].
-    reached: Vec<SocketAddr>,
+    reached: Reached,
     cookie: u64,
     inode: u64,
     /// Who holds it, under which number: a hint where to look.
@@ -92,36 +90,35 @@ pub(crate) struct HeldListener {
 }
 
 impl OwnPorts {
-    /// Takes note of `address`, a canonical one, at which a socket is about to listen: until it is known, as long as
-    /// what is returned lives, nobody is there.
-    pub(crate) fn prepare(&mut self, address: SocketAddr) -> Lease {
+    /// Takes note that `socket` is about to listen: until it is known, as long as what is returned lives, nobody is
+    /// where it is bound.
+    pub(super) fn prepare(&mut self, socket: &Socket) -> io::Result<Lease> {
         self.changes += 1;
-        self.leases.begin(address)
+        Ok(self.leases.begin(socket.reached_at()?))
     }
 
-    /// Remembers that `socket`, descriptor `number` of `target`, listens on `address`, a canonical one, and is `reached`
-    /// there.
+    /// Remembers that `socket`, descriptor `number` of `target`, listens, and where it is `reached`.
     ///
     /// # Errors
     /// Returns [`Errno::INVAL`] if it does not any more.
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         (target, number): (Target, TargetFd),
         socket: &Socket,
-        (address, reached): (SocketAddr, Vec<SocketAddr>),
+        reached: Reached,
     ) -> io::Result<()> {
         let cookie = Socket::listening_cookie(socket).ok_or(Errno::INVAL)?;
-        if canonical(socket.reached_at()?) != address {
+        if socket.reached_at()? != reached.bound {
             return Err(Errno::INVAL);
         }
         let inode = fs::fstat(socket)?.st_ino;
         // No two sockets listen on one address: what is known of it is out of date.
-        self.known.retain(|known| known.address != address && known.cookie != cookie);
+        self.known.retain(|known| known.reached.bound != reached.bound && known.cookie != cookie);
         if self.known.len() >= PORTS_MAX {
             self.known.pop_front();
         }
         let holder = (target.thread(), number);
-        self.known.push_back(Listening { address, reached, cookie, inode, holder });
+        self.known.push_back(Listening { reached, cookie, inode, holder });
         self.changes += 1;
         Ok(())
     }
@@ -237,9 +234,7 @@ impl OwnPorts {
     }
 
     fn at(&mut self, address: SocketAddr) -> Option<&mut Listening> {
-        let is_there =
-            |known: &Listening| known.reached.iter().any(|it| is_reached_at(*it, address));
-        self.known.iter_mut().find(|known| is_there(known))
+        self.known.iter_mut().find(|known| known.reached.has(address))
     }
 
     /// Holds what listens on `address`, if that is descriptor `holder.1` of `holder.0`, by default where it was last.

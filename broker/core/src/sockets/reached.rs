@@ -10,7 +10,7 @@ use super::socket::{Socket, has_room_within, local_address, ready_within};
 use super::unwaiting::without_waiting;
 use kernel::proc;
 use kernel::socket_filter::hear_only;
-use rules::address::{canonical, looked_for_at};
+use rules::address::{canonical, is_reached_at, looked_for_at};
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
@@ -23,28 +23,39 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Most connections of others that may come before.
 const OTHERS_MAX: usize = 64;
 
-/// Where `listening`, which nobody in the sandbox can connect to yet, is reached if it has the canonical address `bound`.
-pub(super) fn by_connecting(listening: &Socket, bound: SocketAddr) -> Vec<SocketAddr> {
-    reached(bound, |to| is_connected_to(listening, to))
+/// Where a socket of the command's own is reached.
+#[derive(Debug)]
+pub(super) struct Reached {
+    /// What it is bound to, as a canonical address; the unspecified one is that of the loopback interface.
+    pub(super) bound: SocketAddr,
+    /// As addresses that sockets are bound to.
+    at: Vec<SocketAddr>,
 }
 
-/// Where `receiving`, one of UDP that hears nobody and that nobody in the sandbox can send to yet, is reached if it has the
-/// canonical address `bound`.
-pub(super) fn by_sending(receiving: &Socket, bound: SocketAddr) -> Vec<SocketAddr> {
-    reached(bound, |to| is_heard_at(receiving, to))
-}
+impl Reached {
+    /// What comes of trying it for `socket`. Of all of loopback none but the addresses that clients look for are tried, and
+    /// the others taken for the same where nothing translates.
+    ///
+    /// # Errors
+    /// As [`Socket::reached_at`].
+    pub(super) fn of(
+        socket: &Socket,
+        is_reached: impl Fn(&Socket, SocketAddr) -> io::Result<bool>,
+    ) -> io::Result<Self> {
+        let bound = socket.reached_at()?;
+        let tried: Vec<_> = looked_for_at(bound).collect();
+        let mut at = tried.clone();
+        at.retain(|to| is_reached(socket, *to).unwrap_or(false));
+        if at == tried && (tried == [bound] || !are_connections_tracked()) {
+            at = vec![bound];
+        }
+        Ok(Self { bound, at })
+    }
 
-/// As addresses that sockets are bound to. Of all of loopback none but those that clients look for are tried, and the
-/// others taken for the same where nothing translates.
-fn reached(
-    bound: SocketAddr,
-    is_reached: impl Fn(SocketAddr) -> io::Result<bool>,
-) -> Vec<SocketAddr> {
-    let tried: Vec<_> = looked_for_at(bound).collect();
-    let mut reached = tried.clone();
-    reached.retain(|to| is_reached(*to).unwrap_or(false));
-    let is_all = reached == tried && (tried == [bound] || !are_connections_tracked());
-    if is_all { vec![bound] } else { reached }
+    /// Whether it is reached at `address`, a canonical one.
+    pub(super) fn has(&self, address: SocketAddr) -> bool {
+        self.at.iter().any(|there| is_reached_at(*there, address))
+    }
 }
 
 /// Whether the kernel has tracked what was tried just now, as it does for netfilter to translate addresses.
@@ -55,7 +66,8 @@ fn are_connections_tracked() -> bool {
     }
 }
 
-fn is_connected_to(listening: &Socket, to: SocketAddr) -> io::Result<bool> {
+/// Whether a connect to `to` comes to `listening`, which nobody in the sandbox can connect to yet.
+pub(super) fn is_connected_to(listening: &Socket, to: SocketAddr) -> io::Result<bool> {
     let scout = scout(to, SocketType::STREAM)?;
     // It leaves nothing behind at this port (socket(7)).
     sockopt::set_socket_linger(&scout, Some(Duration::ZERO))?;
@@ -79,7 +91,8 @@ fn is_connected_to(listening: &Socket, to: SocketAddr) -> io::Result<bool> {
     Ok(false)
 }
 
-fn is_heard_at(receiving: &Socket, to: SocketAddr) -> io::Result<bool> {
+/// Whether `receiving`, one of UDP that hears nobody and that nobody in the sandbox can send to yet, gets what is sent to `to`.
+pub(super) fn is_heard_at(receiving: &Socket, to: SocketAddr) -> io::Result<bool> {
     let scout = scout(to, SocketType::DGRAM)?;
     net::connect(&scout, &to)?;
     hear_only(receiving.as_fd(), &[local_address(&scout)?])?;

@@ -13,7 +13,7 @@ use kernel::options::{carry_over, is_kept_on_loopback, keep_on_loopback};
 use kernel::request::{Confirmed, RESTART};
 use kernel::socket_filter::hear_only;
 use kernel::target::{Target, TargetFd};
-use rules::address::{self, AddressRules, Endpoint};
+use rules::address::{self, AddressRules, Endpoint, canonical};
 use rules::socket::SocketKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -244,8 +244,8 @@ impl Socket {
         local_address(&self.descriptor)
     }
 
-    /// Where it is reached: one that is bound to the unspecified address for one family alone, which the target
-    /// can have made it while it was bound, only by that one. Of a bound socket that does not change.
+    /// Where it is reached, as a canonical address: one that is bound to the unspecified one for one family alone, which
+    /// the target can have made it while it was bound, only by that one. Of a bound socket that does not change.
     ///
     /// # Errors
     /// As [`Socket::local_address`], and what getsockopt(2) returns.
@@ -257,7 +257,7 @@ impl Socket {
         {
             address.set_ip(Ipv6Addr::LOCALHOST.into());
         }
-        Ok(address)
+        Ok(canonical(address))
     }
 
     /// The cookie of a socket that listens (SO_ACCEPTCONN, SO_COOKIE).

@@ -17,7 +17,7 @@ use super::address_leases::take_when_free;
 use super::inert_udp::mute;
 use super::judge::Judge;
 use super::kinds::{kind_of, make_open};
-use super::reached;
+use super::reached::{Reached, is_heard_at};
 use super::socket::{Socket, local_address};
 use crate::report::denials::Denial;
 use common::trap::NetworkOperation;
@@ -218,12 +218,11 @@ fn replace(
         Endpoint::Internet(wanted) if wanted.port() != 0 => bind(&live, address)?,
         _ => bind_somewhere()?,
     }
-    let bound = canonical(live.reached_at()?);
-    let reached = reached::by_sending(&live, bound);
+    let reached = Reached::of(&live, is_heard_at)?;
     live.put_in_place(by)?;
     // Known only now: it would be taken for one that the command has closed. What the command does with it
     // before, the broker judges as of a mute one.
-    if let Err(errno) = judge.own.held.add_datagram((target, number), &live, (bound, reached)) {
+    if let Err(errno) = judge.own.held.add_datagram((target, number), &live, reached) {
         mute(&live)?;
         return Err(errno);
     }
