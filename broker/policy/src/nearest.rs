@@ -1,4 +1,9 @@
-//! The known word nearest to a mistyped one, for error messages. Pure.
+//! The known word or entry nearest to a mistyped one, for error messages. It reads directories and changes nothing.
+
+use std::path::Path;
+
+/// How many entries of a directory are compared with a name that is missing there.
+const SIBLINGS_MAX: usize = 10_000;
 
 /// The word of `known` that takes the fewest edits to reach from `word`; the earlier one of two equally near.
 ///
@@ -11,6 +16,15 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 pub fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     nearest(word, known).filter(|found| distance(word, found) <= (length / 3).max(1))
+}
+
+/// The entry beside `path` whose name is so near that it may be meant.
+pub(crate) fn nearest_sibling(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let entries = path.parent()?.read_dir().ok()?.flatten().take(SIBLINGS_MAX);
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    near(name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// Optimal string alignment distance in characters: insertions, deletions, replacements and swaps of

@@ -6,11 +6,12 @@ use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::keys::{Item, Written};
 use super::linked_trees;
-use super::nearest::near;
+use super::moved::Moved;
+use super::nearest::nearest_sibling;
 use super::path_memory::Memory;
 use super::remarks::Remarks;
 use super::split::Split;
-use super::trees::{InTrees, in_trees};
+use super::trees::{self, InTrees, in_trees};
 use super::{inner_links, origins, presets, reach, reopened, unexpanded};
 use kernel::locate::{Found, Located};
 use rules::files::Files;
@@ -44,8 +45,10 @@ pub(crate) fn resolve(
     };
     // Before the work tree is searched for what is protected in it.
     reach::refuse_directory(written, &allowed(&grants.write), caller)?;
-    let deny_write = paths_of.denials(&written.deny_write, Denial::Write, &grants.write)?;
-    let deny_read = paths_of.denials(&written.deny_read, Denial::Read, &grants.write)?;
+    let denied = written.deny_write.iter().chain(&written.deny_read);
+    let around = (&*grants.write, &trees::moved(denied, caller, &allowed(&grants.write)));
+    let deny_write = paths_of.denials(&written.deny_write, Denial::Write, around)?;
+    let deny_read = paths_of.denials(&written.deny_read, Denial::Read, around)?;
     paths_of.tell_of_names(&written.deny_write, &deny_write);
     paths_of.tell_of_names(&written.deny_read, &deny_read);
     paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
@@ -128,9 +131,6 @@ fn allowed(grants: &[Grant]) -> Vec<reach::Allowed<'_>> {
     grants.iter().map(|grant| (&*grant.path, &grant.origin)).collect()
 }
 
-/// How many entries of a directory are compared with a name that is missing there.
-const SIBLINGS_MAX: usize = 10_000;
-
 pub(super) struct Paths<'a> {
     pub(super) caller: &'a Caller,
     /// What the allow globs may still look at.
@@ -168,9 +168,10 @@ impl Paths<'_> {
         &mut self,
         items: &[Item],
         denial: Denial,
-        writable: &[Grant],
+        (writable, moved): (&[Grant], &Moved),
     ) -> Result<Vec<Pattern>, PolicyError> {
-        let InTrees { items, ways, removable } = in_trees(items, self.caller, &allowed(writable));
+        let found = in_trees(items, self.caller, &allowed(writable), moved);
+        let InTrees { items, ways, removable } = found;
         let mut patterns = Vec::with_capacity(items.len());
         let mut known = QuickSet::with_capacity_and_hasher(items.len(), Default::default());
         let mut deny = |remarks: &mut Remarks, pattern: Pattern, item: &Item| {
@@ -438,13 +439,4 @@ fn is_of_run(prefix: &Path, path: &Path) -> bool {
 fn nearest_name(path: &Path) -> Option<&Path> {
     let can_be = path.file_name().is_none_or(|name| name.len() <= 255);
     path.ancestors().filter(|_| can_be).find(|path| path.as_os_str().len() < 4096)
-}
-
-/// The entry beside `path` whose name is so near that it may be meant.
-fn nearest_sibling(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    let entries = path.parent()?.read_dir().ok()?.flatten().take(SIBLINGS_MAX);
-    let names: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    near(name, names.iter().map(String::as_str)).map(str::to_owned)
 }

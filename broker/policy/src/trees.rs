@@ -41,14 +41,14 @@ pub(super) fn in_trees<'a>(
     items: &'a [Item],
     caller: &'a Caller,
     writable: &[Allowed<'_>],
+    moved: &Moved,
 ) -> InTrees<'a> {
     let cwd = caller.cwd.as_path();
     let is_in_trees =
         |item: &&Item| presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~']);
-    let moved = moved(items, caller, writable);
     if !items.iter().any(|item| is_in_trees(&item)) {
         let mut found = Vec::with_capacity(items.len());
-        items.iter().for_each(|item| add_of_user(&mut found, item, cwd, &moved));
+        items.iter().for_each(|item| add_of_user(&mut found, item, cwd, moved));
         return InTrees { items: found, ..InTrees::default() };
     }
     let own = writable.iter().filter(|(_, origin)| !presets::is_file(&origin.file));
@@ -81,7 +81,7 @@ pub(super) fn in_trees<'a>(
             .into_iter()
             .for_each(|path| push_new(&mut repositories, path));
         found.extend(denied.into_iter().map(|(text, top)| (item, text, top.into())));
-        let home = (caller.home.as_deref(), &moved);
+        let home = (caller.home.as_deref(), moved);
         let led = git_settings::led_to(&trees, &repositories, home, may_change);
         found.extend(led.into_iter().map(|(text, path)| (item, text, path.into())));
     }
@@ -91,7 +91,9 @@ pub(super) fn in_trees<'a>(
     }
     names.retain(may_change);
     let ways = of_git.map(|item| names.into_iter().map(|name| (item, name)).collect());
-    repositories.retain(may_change);
+    // The items name what is in the usual place of each tree.
+    let usual: Vec<_> = trees.iter().chain(&inner).map(|tree| tree.join(".git")).collect();
+    repositories.retain(|path| may_change(path) && !usual.contains(path));
     let held = |tree: &PathBuf| match tree.as_os_str() == cwd.as_os_str() {
         true => Cow::Borrowed(cwd),
         false => tree.clone().into(),
@@ -100,7 +102,7 @@ pub(super) fn in_trees<'a>(
     for item in items {
         let text = item.text.as_str();
         if !is_in_trees(&item) {
-            add_of_user(&mut found, item, cwd, &moved);
+            add_of_user(&mut found, item, cwd, moved);
             continue;
         }
         let pretended =
@@ -166,8 +168,12 @@ fn repositories_of(trees: &[PathBuf], ways: &mut Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// Where else lies what presets deny in the home. What the policy itself lets be written, without the home as a whole,
 /// is the command's: the directory of an agent that runs inside.
-fn moved(items: &[Item], caller: &Caller, writable: &[Allowed<'_>]) -> Moved {
-    if !items.iter().any(|item| presets::is_file(&item.origin.file)) {
+pub(super) fn moved<'a>(
+    mut items: impl Iterator<Item = &'a Item>,
+    caller: &Caller,
+    writable: &[Allowed<'_>],
+) -> Moved {
+    if !items.any(|item| presets::is_file(&item.origin.file)) {
         return Moved::default();
     }
     let holds_home = |path: &Path| caller.home.as_ref().is_some_and(|home| home.starts_with(path));
