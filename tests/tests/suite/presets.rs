@@ -1014,18 +1014,24 @@ fn reads_are_left_to_landlock_whatever_caches_there_are() {
     });
 }
 
-/// The programs of Go in its cache, which the next go(1) outside would run.
+/// The programs of Go in its cache, which the next go(1) outside would run, and what it would unpack them from.
 #[test]
 fn a_cache_that_is_new_is_usable_and_what_is_denied_in_it_is_not_made() {
     for_each_user(|user| {
         let sandbox = host(user);
         let script = "m=~/go/pkg/mod; mkdir -p $m/cache $m/golang.org/x && echo 'module' > $m/golang.org/x/go.mod \
             && cat $m/golang.org/x/go.mod && printf '#!/bin/sh\necho runs' > $m/cache/run && chmod +x $m/cache/run \
-            && $m/cache/run; mkdir $m/golang.org/toolchain@v1; mv $m/golang.org/x $m/golang.org/toolchain@v2";
+            && $m/cache/run; mkdir $m/golang.org/toolchain@v1; mv $m/golang.org/x $m/golang.org/toolchain@v2; \
+            d=$m/cache/download; mkdir -p $d/golang.org/x/text/@v && echo zip > $d/golang.org/x/text/@v/v1.zip \
+            && mkdir -p $d/example.com/toolchain && cat $d/golang.org/x/text/@v/v1.zip; mkdir $d/golang.org/toolchain; \
+            mv $d/golang.org/x $d/golang.org/toolchain; ln -s x $d/golang.org/toolchain; \
+            mv $d/example.com/toolchain $d/golang.org/";
         let outcome = under(&sandbox, "agent", script);
-        assert_eq!(outcome.stdout, "module\nruns\n", "{outcome:#?}");
-        let found = sandbox.sh_outside("ls ../home/go/pkg/mod/golang.org").stdout;
-        assert_eq!(found, "x\n", "{outcome:#?}");
+        assert_eq!(outcome.stdout, "module\nruns\nzip\n", "{outcome:#?}");
+        let found =
+            sandbox.sh_outside("cd ../home/go/pkg/mod; ls golang.org cache/download/*").stdout;
+        let expected = "cache/download/example.com:\ntoolchain\n\ncache/download/golang.org:\nx\n\ngolang.org:\nx\n";
+        assert_eq!(found, expected, "{outcome:#?}");
     });
 }
 

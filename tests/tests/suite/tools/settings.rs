@@ -260,6 +260,45 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         "ctags-universal main.c",
     ),
     (
+        "ctags.d",
+        "ctags-universal",
+        "touch main.c",
+        "mkdir ctags.d; echo '-f FILE' > ctags.d/x.ctags",
+        "ctags-universal main.c",
+    ),
+    (
+        "gtags.conf",
+        "gtags",
+        "echo 'int f() { return 1; }' > main.c; command -v cc",
+        "printf '#include <stdlib.h>\n__attribute__((constructor)) void f(void) { system(\"@\"); }\n' > evil.c; \
+         cc -shared -fPIC -o evil.so evil.c; \
+         printf 'default:langmap=C\\:.c:gtags_parser=C\\:%s/evil.so:\n' $PWD > gtags.conf",
+        "gtags",
+    ),
+    (
+        "gtags.conf of a directory for objects",
+        "gtags",
+        "mkdir obj; echo 'int f() { return 1; }' > main.c; command -v cc",
+        "printf '#include <stdlib.h>\n__attribute__((constructor)) void f(void) { system(\"@\"); }\n' > evil.c; \
+         cc -shared -fPIC -o evil.so evil.c; \
+         printf 'default:langmap=C\\:.c:gtags_parser=C\\:%s/evil.so:\n' $PWD > obj/gtags.conf",
+        "gtags",
+    ),
+    (
+        ".ropeproject",
+        "python3",
+        ":",
+        "mkdir .ropeproject; echo 'import os; os.system(\"@\")' > .ropeproject/config.py",
+        "python3 -c 'import rope.base.project as rope; rope.Project(\".\")'",
+    ),
+    (
+        ".jupytext.py",
+        "python3",
+        "echo '{}' > a.ipynb",
+        "echo 'import os; os.system(\"@\")' > .jupytext.py",
+        "d=$PWD; cd /; python3 -c \"import jupytext.config as it; it.load_jupytext_config('$d/a.ipynb')\"",
+    ),
+    (
         ".ctags",
         "ctags-exuberant",
         "touch main.c",
@@ -422,6 +461,14 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         ":",
         "d=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p ~ $d; \
          echo 'import os; os.system(\"@\")' > $d/usercustomize.py",
+        "python3 -c 0",
+    ),
+    (
+        "usercustomize as a package",
+        "python3",
+        ":",
+        "d=$(python3 -c 'import site; print(site.getusersitepackages())')/usercustomize; mkdir -p ~ $d; \
+         echo 'import os; os.system(\"@\")' > $d/__init__.py",
         "python3 -c 0",
     ),
     (
