@@ -160,9 +160,14 @@ fn reap(child: sys::Result) -> sys::Result {
 
 /// Enters a Landlock domain in which no file can be changed, nor TCP be used if it is about the network too.
 fn own_domain(network: bool) -> sys::Result {
-    // All rights of Linux 6.2 but to execute, to read a file, and to list a directory.
-    let ruleset = [0x7ff2_u64, if network { 3 } else { 0 }];
-    let size = if network { 16 } else { 8 };
+    // LANDLOCK_CREATE_RULESET_VERSION
+    let version = call(444, &[0, 0, 1])?;
+    // All rights but to execute, to read a file, and to list a directory; to truncate only since Linux 6.2 (version 3).
+    let files = if version < 3 { 0x3ff2_u64 } else { 0x7ff2 };
+    // Of TCP since Linux 6.7.
+    let has_network = network && version >= 4;
+    let ruleset = [files, if has_network { 3 } else { 0 }];
+    let size = if has_network { 16 } else { 8 };
     let ruleset = call(444, &[addr(&ruleset), size, 0])?;
     let _ = call(libc::SYS_prctl, &[libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0]);
     call(446, &[ruleset, 0])
