@@ -15,11 +15,11 @@ use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::{self, Errno};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::Write;
-use std::path::Path;
 
 /// Most connections of runs at a time: each has one for what is refused, and one for questions.
 const RUNS_MAX: usize = 128;
@@ -47,6 +47,27 @@ struct Question {
     turn: u64,
 }
 
+/// The process of the only run that is watched.
+struct Wanted {
+    process: i32,
+    /// Readable once it has ended (pidfd_open(2)).
+    held: OwnedFd,
+}
+
+impl Wanted {
+    fn of(process: i32) -> Result<Self, Failure> {
+        let held = Pid::from_raw(process).ok_or(Errno::SRCH);
+        match held.and_then(|held| pidfd_open(held, PidfdFlags::empty())) {
+            Ok(held) => Ok(Self { process, held }),
+            // Or no process, but one of its threads (EINVAL, ENOENT).
+            Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => {
+                Err(Failure::Internal("watch", format!("there is no process {process}")))
+            }
+            Err(errno) => Err(Failure::system("watch", errno)),
+        }
+    }
+}
+
 /// What is shown, and asked.
 #[derive(Default)]
 struct Watch {
@@ -61,21 +82,16 @@ struct Watch {
     is_mute: bool,
 }
 
-/// Watches all runs of this user, or only that of `wanted`, until it is ended.
+/// Watches all runs of this user until it is ended, or only that of `wanted` for as long as there is that process.
 ///
 /// # Errors
 /// Returns a [`Failure`] if no run could find this.
 pub fn run(wanted: Option<i32>, tree: &ProcessTree) -> Result<(), Failure> {
     let failed = |errno| Failure::system("watch", errno);
     // Any that there is can become a run.
-    if let Some(process) =
-        wanted.filter(|process| !Path::new("/proc").join(process.to_string()).exists())
-    {
-        let message = format!("there is no process {process}");
-        return Err(Failure::Internal("watch", message));
-    }
+    let wanted = wanted.map(Wanted::of).transpose()?;
     let place = place::open_for_sockets().map_err(|why| Failure::Internal("watch", why))?;
-    let name = name(std::process::id(), wanted);
+    let name = name(std::process::id(), wanted.as_ref().map(|wanted| wanted.process));
     // What a process of this number left is nobody's.
     let _ = unlinkat(&place, &name, AtFlags::empty());
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -86,7 +102,7 @@ pub fn run(wanted: Option<i32>, tree: &ProcessTree) -> Result<(), Failure> {
     print("landstrip: watching; press Ctrl-C to stop\n");
     let mut watch = Watch::default();
     let ended = loop {
-        match watch.wait((&listener, &place), tree, wanted) {
+        match watch.wait((&listener, &place), tree, wanted.as_ref()) {
             Ok(false) => {}
             Ok(true) => break Ok(()),
             Err(errno) => break Err(failed(errno)),
@@ -97,18 +113,18 @@ pub fn run(wanted: Option<i32>, tree: &ProcessTree) -> Result<(), Failure> {
 }
 
 impl Watch {
-    /// Does what there is to do next. Whether this is to end.
+    /// Does what there is to do next. Whether this is to end, as by a signal or once the only process that is `wanted` has.
     fn wait(
         &mut self,
         (listener, place): (&OwnedFd, &OwnedFd),
         tree: &ProcessTree,
-        wanted: Option<i32>,
+        wanted: Option<&Wanted>,
     ) -> io::Result<bool> {
         let input = std::io::stdin();
         let wires = self.runs.iter().map(|run| run.wire.as_fd());
         let sources = [tree.as_fd(), listener.as_fd()].into_iter().chain(wires);
         let typed = Some(input.as_fd()).filter(|_| !self.is_mute);
-        let sources = sources.chain(typed);
+        let sources = sources.chain(typed).chain(wanted.map(|wanted| wanted.held.as_fd()));
         let mut polled: Vec<_> =
             sources.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN)).collect();
         match poll(&mut polled, None) {
@@ -120,9 +136,12 @@ impl Watch {
             return Ok(true);
         }
         let count = self.runs.len();
-        if ready.get(2 + count) == Some(&true) {
+        if !self.is_mute && ready[2 + count] {
             self.type_in();
         }
+        // Not before all is shown that it has said.
+        let is_over =
+            wanted.is_some() && ready.last() == Some(&true) && !ready[1..2 + count].contains(&true);
         for at in (0..count).rev().filter(|at| ready[2 + at]) {
             if self.hear(at, place).is_none() {
                 let run = self.runs.remove(at);
@@ -135,10 +154,10 @@ impl Watch {
             self.add(socket, wanted);
         }
         self.show();
-        Ok(false)
+        Ok(is_over)
     }
 
-    fn add(&mut self, socket: OwnedFd, wanted: Option<i32>) {
+    fn add(&mut self, socket: OwnedFd, wanted: Option<&Wanted>) {
         let (Ok(peer), Ok(proof)) = (socket_peercred(&socket), Proof::new()) else { return };
         let process = peer.pid.as_raw_pid();
         // Who has not made its file yet may be none, and is not to keep out who is.
@@ -146,7 +165,7 @@ impl Watch {
         let stranger = self.runs.iter().position(|run| run.proof.is_some()).filter(|_| is_full);
         stranger.into_iter().for_each(|at| drop(self.runs.remove(at)));
         if is_own(&socket)
-            && wanted.is_none_or(|wanted| wanted == process)
+            && wanted.is_none_or(|wanted| wanted.process == process)
             && self.runs.len() < RUNS_MAX
         {
             let mut wire = Wire::over(socket.into());

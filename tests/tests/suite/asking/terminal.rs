@@ -626,6 +626,32 @@ fn a_watcher_that_goes_leaves_the_question_to_the_terminal() {
 }
 
 #[test]
+fn a_watcher_of_one_run_ends_with_it() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in(
+            "$L -- sh -c 'echo r\"\"un=$PPID=; read -r _; echo x > ~/.npm/a'; echo st\"\"atus=$?\n",
+        );
+        terminal.expect("run=");
+        terminal.expect("=");
+        let shown = terminal.all();
+        let run = shown.rsplit('=').nth(1).unwrap();
+        let mut watch = Terminal::of(&sandbox);
+        watch.type_in(&format!("${{L%% *}} --watch {run}; echo st\"\"atus=$?\n"));
+        watch.expect("landstrip: watching");
+        // Of another run nothing is shown, and it ends nothing.
+        sandbox.run(["sh", "-c", "echo x > ~/.npm/b"]);
+        terminal.type_in("\n");
+        watch.expect("/a\"");
+        watch.expect("status=0\r\n");
+        let shown = watch.all();
+        assert!(shown.contains(&format!("in run {run}: refused to")), "{shown}");
+        assert!(!shown.contains("/b\""), "{shown}");
+    });
+}
+
+#[test]
 fn no_sandbox_can_listen_where_a_run_asks_a_watcher() {
     for_each_user(|user| {
         let sandbox = sandbox(user).allow_write("../home").allow_all_unix_sockets();
