@@ -21,6 +21,11 @@ pub fn own_program() -> io::Result<&'static Path> {
     programs().map(|(own, _)| own.as_path())
 }
 
+/// The path that this program was executed by: the launcher's own directory, and where it has found the broker from there.
+pub fn called() -> &'static Path {
+    Path::new(OsStr::from_bytes(linux_execfn().to_bytes()))
+}
+
 /// What this program starts, if it lies in memory (`common::memory`).
 pub fn started_in_memory() -> Option<&'static Path> {
     programs().ok()?.1.as_deref()

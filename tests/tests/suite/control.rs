@@ -98,6 +98,41 @@ fn the_programs_are_not_writable_from_inside() {
 }
 
 #[test]
+fn no_broker_comes_to_be_where_the_launcher_looks_first() {
+    for_each_user(|user| {
+        for directory in ["bin", "tools"] {
+            let sandbox = Sandbox::of(user).allow_write("..");
+            for inner in [directory, "libexec", "libexec/landstrip"] {
+                sandbox.dir(inner);
+            }
+            let script = format!(
+                "cd .. && cp {0}/landstrip {directory} && cp {0}/landstrip-broker {0}/landstrip-proxy libexec/landstrip",
+                programs().dir.display()
+            );
+            sandbox.sh_outside(&script).succeeds();
+            let run = |script: &str| {
+                let mut words = sandbox.command_line();
+                words[0] = sandbox.path(format!("{directory}/landstrip")).into();
+                words.extend(["--", "sh", "-c", script].map(Into::into));
+                sandbox.run_outside(words)
+            };
+            run(&format!(
+                "cd ../{directory}; printf '#!/bin/sh\\necho ran >../proof\\n' >../made; chmod 755 ../made; \
+                 cp ../made landstrip-broker; ln ../made landstrip-broker; ln -s ../made landstrip-broker; \
+                 mv ../made landstrip-broker; mkdir landstrip-broker; rm -f landstrip; mv ../{directory} ../away; \
+                 cp ../libexec/landstrip/landstrip-broker ../libexec/landstrip/landstrip"
+            ));
+            assert!(!sandbox.path(format!("{directory}/landstrip-broker")).exists());
+            run("echo x >made").succeeds();
+            assert!(!sandbox.path("proof").exists(), "a broker of the command's ran outside");
+            // Beside them, files can be made.
+            run(&format!("echo x >../{directory}/made")).succeeds();
+            assert_eq!(sandbox.read(format!("{directory}/made")), "x\n");
+        }
+    });
+}
+
+#[test]
 fn the_programs_are_not_writable_through_their_other_names() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write("..");

@@ -132,25 +132,21 @@ fn keep_controls(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
 }
 
 /// landstrip, landstrip-broker and landstrip-proxy, in either layout (see `broker::execute` of the launcher), unless they
-/// lie in memory.
+/// lie in memory. The launcher looks for a broker beside itself first: where there is none, none may come to be.
 fn programs() -> Result<Vec<PathBuf>, Failure> {
     let (Ok(own), None) = (proc::own_program(), proc::started_in_memory()) else {
         return Ok(Vec::new());
     };
-    let Some(directory) = own.parent() else { return Ok(Vec::new()) };
-    let mut places = vec![(directory, "landstrip-proxy"), (directory, "landstrip")];
-    if directory.ends_with("libexec/landstrip")
-        && let Some(prefix) = directory.parent().and_then(Path::parent)
-    {
-        places.push((prefix, "bin/landstrip"));
-    }
+    let called = proc::called();
+    let is_apart = called.ends_with("../libexec/landstrip/landstrip-broker");
+    let launcher = called.ancestors().nth(if is_apart { 4 } else { 1 }).unwrap_or(called);
+    let proxy = own.with_file_name("landstrip-proxy");
     let mut programs = vec![own.to_owned()];
-    for (directory, name) in places {
-        let located = locate_in(directory, Path::new(name)).map_err(|error| {
-            let place = directory.join(name);
-            Failure::Internal("protect", format!("{}: {error}", place.display()))
+    for name in [Path::new("landstrip"), Path::new("landstrip-broker"), called, &proxy] {
+        let located = locate_in(launcher, name).map_err(|error| {
+            Failure::Internal("protect", format!("{}: {error}", launcher.join(name).display()))
         })?;
-        programs.extend(located.trail());
+        located.trail().into_iter().for_each(|path| push_new(&mut programs, path));
     }
     Ok(programs)
 }
