@@ -52,7 +52,10 @@ export interface Result {
 }
 
 export interface PolicyOptions {
-  /** A preset, the path of a policy file, an object, or several to merge in order. Without it: as on the command line. */
+  /**
+   * A preset, the path of a policy file, from this process's working directory, an object, or several to merge in order.
+   * Without it: as on the command line.
+   */
   policy?: string | Policy | (string | Policy)[];
   /** Which denials are reported: option --report of landstrip(1). */
   report?: "all" | "changes" | "network" | "none";

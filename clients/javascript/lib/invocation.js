@@ -3,6 +3,7 @@
 // misspelt key of a policy is one of landstrip's, which knows the keys.
 
 const fs = require("node:fs");
+const path = require("node:path");
 const { found } = require("./program");
 
 const REPORTS = ["all", "changes", "network", "none"];
@@ -73,13 +74,22 @@ function json(policy) {
 }
 
 /**
+ * A preset, data, or a path, from the working directory of this process: from that of the command, which may be a work tree
+ * that others made, a policy is not taken.
+ */
+function named(text) {
+  const isPath = /[./]/.test(text) && !text.startsWith("{");
+  return isPath && !path.isAbsolute(text) ? `${process.cwd()}/${text}` : text;
+}
+
+/**
  * The launcher and its options, and the texts of those policies that are objects, each to be read from a descriptor,
  * of which the first is `descriptor`: a file would have a name by which another sandbox could rewrite it.
  */
 function launch(options, descriptor) {
   const texts = [];
   const policies = listed(options).flatMap((one) => {
-    return ["--policy", isText(one) ? one : `/dev/fd/${descriptor + texts.push(json(one)) - 1}`];
+    return ["--policy", isText(one) ? named(one) : `/dev/fd/${descriptor + texts.push(json(one)) - 1}`];
   });
   return { launcher: found(options.program), words: [...reported(options), ...policies], texts };
 }

@@ -51,6 +51,22 @@ test("options that do not exist or are not right are errors, and nothing runs", 
   assert.ok(fs.existsSync(world.path("work/made")));
 }));
 
+test("a policy is not taken from where the command runs", within(async (options, world, context) => {
+  fs.writeFileSync(world.path("work/policy.json"), '{"filesystem": {"allowWrite": [".."]}}');
+  fs.mkdirSync(world.path("caller"));
+  const before = process.cwd();
+  context.after(() => process.chdir(before));
+  process.chdir(world.path("caller"));
+  for (const [text, expected] of [["{}", 2], ['{"filesystem": {"allowWrite": ["."]}}', 0]]) {
+    fs.writeFileSync("policy.json", text);
+    for (const policy of ["policy.json", "./policy.json"]) {
+      const { status, endedBy } = await run(["sh", "-c", "echo x >made"], { ...options, policy, stdio: "pipe" });
+      assert.deepStrictEqual([status, endedBy], [expected, "tool"], policy);
+    }
+  }
+  process.chdir(before);
+}));
+
 test("what onDenial throws ends the command and rejects", within(async (options) => {
   const told = [];
   const failing = run(["sh", "-c", "echo x > made; sleep 600"], {

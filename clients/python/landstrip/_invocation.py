@@ -92,6 +92,13 @@ def _sealed(text: str) -> int:
     return descriptor
 
 
+def _named(text: str) -> str:
+    """A preset, data, or a path, from the working directory of this process: from that of the command, which may be a work
+    tree that others made, a policy is not taken."""
+    is_path = ("/" in text or "." in text) and not text.startswith("{")
+    return os.path.join(os.getcwd(), text) if is_path and not os.path.isabs(text) else text
+
+
 class Launch(NamedTuple):
     """The launcher, its options, and the descriptors that it needs to have."""
 
@@ -109,7 +116,9 @@ def launch(policy: Policies, report: Optional[str], program: Optional[str]) -> I
     with contextlib.ExitStack() as opened:
         descriptors: List[int] = []
         for one in _listed(policy):
-            if not isinstance(one, str):
+            if isinstance(one, str):
+                one = _named(one)
+            else:
                 descriptor = _sealed(_text(one))
                 opened.callback(os.close, descriptor)
                 descriptors.append(descriptor)

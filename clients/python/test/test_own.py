@@ -63,6 +63,16 @@ class Own(unittest.TestCase):
     def made(self, name: str) -> bool:
         return os.path.exists(self.world.path(name))
 
+    def test_a_policy_is_not_taken_from_where_the_command_runs(self) -> None:
+        self.world.write("work/policy.json", '{"filesystem": {"allowWrite": [".."]}}')
+        self.addCleanup(os.chdir, os.getcwd())
+        for text, status in (("{}", 2), ('{"filesystem": {"allowWrite": ["."]}}', 0)):
+            self.world.write("caller/policy.json", text)
+            os.chdir(self.world.path("caller"))
+            for policy in ("policy.json", "./policy.json", pathlib.Path("policy.json")):
+                result = landstrip.run(["sh", "-c", "echo x >made"], policy=policy, stderr=subprocess.DEVNULL, **self.options)
+                self.assertEqual((result.status, result.ended_by), (status, "tool"), policy)
+
     def test_the_launcher_is_not_looked_for_in_the_working_directory(self) -> None:
         world = self.world
         for place in ("work", "home/site"):
@@ -264,7 +274,9 @@ class Own(unittest.TestCase):
         self.assertEqual((result.status, result.ended_by), (137, "landstrip"))
 
     def test_a_policy_s_path_is_never_a_preset(self) -> None:
-        pathlib.Path(self.world.path("work/agent")).write_text('{"filesystem": {"allowWrite": ["../outside"]}}')
+        self.world.write("caller/agent", '{"filesystem": {"allowWrite": ["../outside"]}}')
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.world.path("caller"))
         result = landstrip.run(["touch", "../outside/made"], policy=pathlib.Path("agent"), **self.options)
         self.assertEqual((result.status, self.made("outside/made")), (0, True))
 

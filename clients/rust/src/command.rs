@@ -6,6 +6,7 @@ use crate::report::Denial;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub enum Report {
 /// Where a policy comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// The name of one that comes with landstrip, or the path of a file, as on the command line.
+    /// The name of one that comes with landstrip, or the path of a file, from this process's working directory.
     Named(OsString),
     /// Data. An unknown key is an error of landstrip's, and nothing runs.
     Json(serde_json::Value),
@@ -292,7 +293,7 @@ impl Command {
         for policy in &self.policies {
             command.arg("--policy");
             match policy {
-                Source::Named(name) => command.arg(name),
+                Source::Named(name) => command.arg(named(name)?),
                 data => {
                     let (reader, writer) = io::pipe()?;
                     texts.push((writer, data.text().unwrap_or_default()));
@@ -310,6 +311,14 @@ impl Command {
     pub(crate) fn own_words(&self) -> impl Iterator<Item = &OsStr> {
         std::iter::once(OsStr::new("--")).chain(self.words.iter().map(OsString::as_os_str))
     }
+}
+
+/// A preset, data, or a path, from the working directory of this process: from that of the command, which may be a work tree
+/// that others made, a policy is not taken.
+fn named(name: &OsStr) -> io::Result<OsString> {
+    let bytes = name.as_bytes();
+    let is_path = bytes.iter().any(|byte| b"./".contains(byte)) && !bytes.starts_with(b"{");
+    if is_path { std::path::absolute(name).map(PathBuf::into_os_string) } else { Ok(name.into()) }
 }
 
 /// What starts landstrip.

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use landstrip_client::{
-    Answer, Command, Denial, EndedBy, FilesystemRules, Kind, Limit, Outcome, Policy, Rule,
+    Answer, Command, Denial, EndedBy, FilesystemRules, Kind, Limit, Outcome, Policy, Rule, Source,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -309,13 +309,15 @@ fn typed_policies_are_enforced() {
     let output = world.command(&launcher, &["sh", "-c", script]).policy(here()).output().unwrap();
     assert_eq!(output.outcome.denials[0].target, world.path("outside/made").to_str().unwrap());
     assert!(world.path("work/made").exists() && !world.path("outside/made").exists());
-    // A path is no preset, and what takes more than a pipe holds is handed over.
-    fs::write(world.path("work/agent"), r#"{"filesystem": {"allowWrite": ["../outside"]}}"#)
-        .unwrap();
+    // A path is no preset, nor one from where the command runs; and what takes more than a pipe holds is handed over.
+    assert_eq!(Source::from(Path::new("agent")), Source::Named("./agent".into()));
+    fs::write(world.path("agent"), r#"{"filesystem": {"allowWrite": ["../outside"]}}"#).unwrap();
+    let up = "../".repeat(env::current_dir().unwrap().components().count() - 1);
+    let policy = Path::new(&up).join(world.path("agent").strip_prefix("/").unwrap());
     let mut large = here();
     large.filesystem.allow_write.extend((0..2000).map(|number| format!("{number:0200}")));
     let command = world.command(&launcher, &["touch", "../outside/made"]);
-    let outcome = command.policy(Path::new("agent")).policy(large).output().unwrap().outcome;
+    let outcome = command.policy(&*policy).policy(large).output().unwrap().outcome;
     assert_eq!((outcome.status, outcome.error), (0, None));
 }
 
