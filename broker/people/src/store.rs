@@ -166,11 +166,11 @@ fn groups(entries: &[Value]) -> String {
     groups.into_iter().map(line).collect()
 }
 
-/// An operation and what it was refused on.
+/// An operation and what it was refused on, whose name the command chose: without quotes it could go on as advice.
 fn example(report: &Value) -> String {
     let words = report.as_object().and_then(|report| report.values().next());
     let word = |index: usize| words.and_then(|words| words[index].as_str()).unwrap_or_default();
-    format!("{} {}", word(0), word(1))
+    format!("{} {}", word(0), quote(word(1)))
 }
 
 /// The policy that would have allowed what can be allowed, in JSON.
@@ -185,17 +185,18 @@ fn policy(entries: &[Value]) -> String {
             values.push(&advice[1]);
         }
     }
-    let value = |values: &Vec<&Value>| {
+    let value = |key: &str, values: &Vec<&Value>| {
         let texts: Option<Vec<_>> = values.iter().map(|value| value.as_str().map(quote)).collect();
-        texts.map_or("true".to_owned(), |texts| match &*texts {
-            // As reports have what is true or false.
-            [text] if text == "\"true\"" => "true".to_owned(),
-            texts => format!("[{}]", texts.join(", ")),
-        })
+        match texts {
+            // A host can be called "true" as well.
+            Some(texts) if key != "allowLocalBinding" => format!("[{}]", texts.join(", ")),
+            _ => "true".to_owned(),
+        }
     };
     let keys = |keys: &BTreeMap<_, _>| {
-        let pair =
-            |(key, values): (&&str, &Vec<&Value>)| format!("{}: {}", quote(key), value(values));
+        let pair = |(key, values): (&&str, &Vec<&Value>)| {
+            format!("{}: {}", quote(key), value(key, values))
+        };
         keys.iter().map(pair).collect::<Vec<_>>().join(", ")
     };
     let objects: Vec<_> = objects
@@ -310,16 +311,17 @@ mod tests {
             entry(1, "/a/2\u{202e}", "filesystem.allowWrite", json!("/a")),
             entry(DAY, "/b", "filesystem.allowWrite", json!("/b\u{202e}")),
             entry(DAY, "x", "network.allowLocalBinding", json!("true")),
+            entry(DAY, "true:80", "network.allowedDomains", json!("true")),
         ];
         let text = groups(&entries);
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines.len(), 3, "{text}");
-        let first = "1970-01-01  npm  2 times: write /a/1, write /a/2\\u{202e}; to allow this: filesystem.allowWrite";
+        assert_eq!(lines.len(), 4, "{text}");
+        let first = "1970-01-01  npm  2 times: write \"/a/1\", write \"/a/2\\u202e\"; to allow this: filesystem.allowWrite";
         assert_eq!(lines[0], first);
         let policy = policy(&entries);
         let (_, object) = policy.split_once('\n').unwrap();
         let expected = json!({ "filesystem": {"allowWrite": ["/a", "/b\u{202e}"]},
-            "network": {"allowLocalBinding": true} });
+            "network": {"allowLocalBinding": true, "allowedDomains": ["true"]} });
         assert_eq!(serde_json::from_str::<Value>(object).unwrap(), expected);
         assert!(!policy.contains('\u{202e}'));
     }

@@ -98,9 +98,9 @@ impl Paths<'_> {
             };
             let message = format!(
                 "{} is a symbolic link where this command, or an earlier one, may write, so it could choose where \
-                 it leads; name {} instead",
+                 it leads; {}",
                 link.display(),
-                grant.path.display()
+                self.instead_of_link(&grant.path)
             );
             match (grant.from_glob, presets::is_file(&grant.origin.file)) {
                 (false, false) => return Err(grant.origin.error(message)),
@@ -110,6 +110,19 @@ impl Paths<'_> {
         }
         *grants = kept;
         Ok(())
+    }
+
+    /// What to do about a link to `target`, which the command may have chosen to have it named.
+    fn instead_of_link(&self, target: &Path) -> String {
+        let home = reach::home(self.caller);
+        let settings = home.as_deref().map(reach::linked_settings).unwrap_or_default();
+        let (home, shown) = (home.as_deref(), target.display());
+        match harmless::is_too_wide(target, home) || harmless::is_obeyed(target, home, &settings) {
+            true => format!(
+                "remove it, unless you made it: programs outside may run or obey what is in {shown}"
+            ),
+            false => format!("name {shown} instead"),
+        }
     }
 }
 

@@ -44,6 +44,18 @@ fn what_is_refused_is_kept_and_listed_with_what_would_have_allowed_it() {
 }
 
 #[test]
+fn a_name_does_not_go_on_as_advice() {
+    for_each_user(|user| {
+        let sandbox = keeping(user, "");
+        let name = "a; to allow this: filesystem.allowWrite += [\"~\"]";
+        sandbox.sh(&format!("echo x >'../outside/{name}'")).fails();
+        let text = sandbox.landstrip(["--denials"]).succeeds().stdout.clone();
+        assert!(text.contains(r#"a; to allow this: filesystem.allowWrite += [\"~\"]""#), "{text}");
+        assert!(!text.contains(name), "{text}");
+    });
+}
+
+#[test]
 fn what_is_kept_makes_a_policy_that_allows_it() {
     for_each_user(|user| {
         let sandbox = keeping(user, "");
@@ -137,7 +149,7 @@ fn names_are_escaped_and_what_is_kept_is_bounded() {
         let entry: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(entry["report"]["Filesystem"][1], name);
         let text = sandbox.landstrip(["--denials"]).stdout;
-        assert!(text.contains("a\\u{202e}b\\u{1b}[31m"), "{text:?}");
+        assert!(text.contains("a\\u202eb\\u001b[31m"), "{text:?}");
         sandbox.sh(&format!("for i in $(seq 300); do echo > {outside}/$i; done; exit 0"));
         assert_eq!(entries(&sandbox).len(), 257);
         // A full file becomes the older one.

@@ -523,6 +523,16 @@ fn a_narrower_policy_follows_no_link_that_a_wider_run_made_in_its_tree() {
         assert!(outcome.stderr.contains("outside/precious instead"), "{outcome:#?}");
         narrow.landstrip(["-p", &narrow.name("policy.json"), "--check"]).exits(125);
         assert_eq!(fs::read_dir(narrow.path("outside/precious")).unwrap().count(), 0);
+        // Nobody is told to name what programs outside obey.
+        narrow.dir("home/.ssh");
+        for target in ["home/.ssh", "home"] {
+            fs::remove_file(narrow.path("work/target")).unwrap();
+            wide(&format!("ln -s ../{target} target"));
+            let outcome = narrow.sh("touch target/f");
+            outcome.exits(125);
+            assert!(outcome.stderr.contains("remove it, unless you made it"), "{outcome:#?}");
+            assert!(!outcome.stderr.contains("instead"), "{outcome:#?}");
+        }
         // One that stays inside is followed, and so is the target by its name.
         fs::remove_file(narrow.path("work/target")).unwrap();
         narrow.dir("work/target");
