@@ -164,6 +164,21 @@ test("without the package for this architecture the error names it", () => {
   assert.throws(own, /@landstrip\/linux-/);
 });
 
+test("the launcher is where the package is, wherever its package.json leads", within(async (options, world) => {
+  const [modules, installed] = ["work/node_modules", `work/node_modules/@landstrip/linux-${process.arch}`].map((name) => world.path(name));
+  for (const place of [installed, world.path("work/evil")]) {
+    fs.mkdirSync(path.join(place, "bin"), { recursive: true });
+    fs.writeFileSync(path.join(place, "bin/landstrip"), "", { mode: 0o755 });
+    fs.writeFileSync(path.join(place, "package.json"), "{}");
+  }
+  fs.cpSync(path.join(__dirname, ".."), path.join(modules, "landstrip"), { recursive: true });
+  const found = () => execFileSync(process.execPath, ["-p", 'require("landstrip").program()'], { ...options, encoding: "utf8" }).trim();
+  assert.strictEqual(found(), path.join(installed, "bin/landstrip"));
+  fs.rmSync(path.join(installed, "package.json"));
+  fs.symlinkSync(world.path("work/evil/package.json"), path.join(installed, "package.json"));
+  assert.strictEqual(found(), path.join(installed, "bin/landstrip"));
+}));
+
 test("tsc refuses what is misspelt", within(async (options, world, context) => {
   const compiler = process.env.LANDSTRIP_TSC;
   if (!compiler) return context.skip("LANDSTRIP_TSC names no tsc");
