@@ -37,8 +37,9 @@ fn programs() -> io::Result<&'static (PathBuf, Option<PathBuf>)> {
         let name = fs::readlink("/proc/self/exe", Vec::new())?.into_bytes();
         let started = memory::started_by(&name).map(OsStr::from_bytes);
         let started = started.map(|number| Path::new("/proc/self/fd").join(number));
-        let own = started.as_ref().map_or(name, |_| linux_execfn().to_bytes().to_vec());
-        let _ = PROGRAMS.set((OsString::from_vec(own).into(), started));
+        let own = || OsString::from_vec(name).into();
+        let own = started.as_ref().map_or_else(own, |_| called().to_owned());
+        let _ = PROGRAMS.set((own, started));
     }
     PROGRAMS.get().ok_or(Errno::NOENT)
 }
