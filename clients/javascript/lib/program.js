@@ -14,15 +14,14 @@ function program() {
   const places = (require.resolve.paths(name) ?? []).map((place) => inPackage(path.join(place, name)));
   const found = places.find((place) => fs.existsSync(place));
   if (found !== undefined) return found;
+  let cause;
   try {
     if (process.versions.pnp) return inPackage(path.dirname(require.resolve(`${name}/package.json`)));
-  } catch (cause) {
-    throw new Error(missing(name), { cause });
+  } catch (error) {
+    cause = error;
   }
-  throw new Error(missing(name));
+  throw new Error(`the package ${name} is not installed; it is an optional dependency`, { cause });
 }
-
-const missing = (name) => `the package ${name} is not installed; it is an optional dependency`;
 
 /** The launcher, or the one that `named` is the path of. */
 function found(named) {
