@@ -7,6 +7,18 @@
 use std::time::Duration;
 use tests::{ESCAPED, Sandbox, User, for_each_user, skipped};
 
+/// What plants a file of settings by which GNU Global loads a library.
+macro_rules! gtags_settings {
+    ($file:literal) => {
+        concat!(
+            "printf '#include <stdlib.h>\n__attribute__((constructor)) void f(void) { system(\"@\"); }\n' > evil.c; \
+             cc -shared -fPIC -o evil.so evil.c; \
+             printf 'default:langmap=C\\:.c:gtags_parser=C\\:%s/evil.so:\n' $PWD > ",
+            $file
+        )
+    };
+}
+
 /// What it is, the program, what is there before, what is planted, and what somebody does then. `@` stands for a command
 /// that makes FILE.
 const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
@@ -270,18 +282,14 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         "gtags.conf",
         "gtags",
         "echo 'int f() { return 1; }' > main.c; command -v cc",
-        "printf '#include <stdlib.h>\n__attribute__((constructor)) void f(void) { system(\"@\"); }\n' > evil.c; \
-         cc -shared -fPIC -o evil.so evil.c; \
-         printf 'default:langmap=C\\:.c:gtags_parser=C\\:%s/evil.so:\n' $PWD > gtags.conf",
+        gtags_settings!("gtags.conf"),
         "gtags",
     ),
     (
         "gtags.conf of a directory for objects",
         "gtags",
         "mkdir obj; echo 'int f() { return 1; }' > main.c; command -v cc",
-        "printf '#include <stdlib.h>\n__attribute__((constructor)) void f(void) { system(\"@\"); }\n' > evil.c; \
-         cc -shared -fPIC -o evil.so evil.c; \
-         printf 'default:langmap=C\\:.c:gtags_parser=C\\:%s/evil.so:\n' $PWD > obj/gtags.conf",
+        gtags_settings!("obj/gtags.conf"),
         "gtags",
     ),
     (
