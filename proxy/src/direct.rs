@@ -170,26 +170,33 @@ impl Proxy {
     /// What a connect to `place` means.
     fn meant_by(&self, place: SocketAddr) -> Destination {
         let (ip, port) = (place.ip().to_canonical(), place.port());
-        let stands_for = |ip| Some(self.names.lock().ok()?.at(ip)?.to_owned());
-        let name = match ip {
-            IpAddr::V4(ip) => stands_for(ip),
-            IpAddr::V6(_) => None,
-        };
         let literal = OwnedHost::Address(ip);
+        let Destination { host, .. } = self.by_name(Destination { host: literal.clone(), port });
+        if host != literal || self.permits(&host, port).is_ok() {
+            return Destination { host, port };
+        }
         let is_permitted = |host: &OwnedHost| self.permits(host, port).is_ok();
         let listed = || self.resolver.names_at(ip).map(|name| OwnedHost::Name(name.to_owned()));
         let is_known = |host: &OwnedHost| {
             let host = host.borrow();
             self.rules.permits_some_port(&host) || self.rules.asks_about(&host)
         };
-        let host = match name {
-            Some(name) => OwnedHost::Name(name),
-            None if is_permitted(&literal) => literal,
-            None => {
-                listed().find(is_permitted).or_else(|| listed().find(is_known)).unwrap_or(literal)
-            }
+        let host = listed().find(is_permitted).or_else(|| listed().find(is_known));
+        Destination { host: host.unwrap_or(literal), port }
+    }
+
+    /// The destination by its name if its address stands for one in this run: all that a client has which looks names up
+    /// before it asks a proxy.
+    pub(crate) fn by_name(&self, Destination { host, port }: Destination) -> Destination {
+        let name = match &host {
+            OwnedHost::Address(IpAddr::V4(ip)) => self.name_of(*ip),
+            _ => None,
         };
-        Destination { host, port }
+        Destination { host: name.map_or(host, OwnedHost::Name), port }
+    }
+
+    fn name_of(&self, address: Ipv4Addr) -> Option<String> {
+        Some(self.names.lock().ok()?.at(address)?.to_owned())
     }
 }
 

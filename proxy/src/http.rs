@@ -57,7 +57,7 @@ async fn connect<S: Client>(
 ) -> Result<Response<Body>, Failure> {
     headers::check_framing(request.headers())?;
     let authority = request.uri().authority().map_or("", |authority| authority.as_str());
-    let destination = destination(&proxy, authority, None)?;
+    let destination = proxy.by_name(destination(&proxy, authority, None)?);
     let host = match proxy.dial(&destination).await {
         Err(error) if error.is_refusal() && asks_again(&request) => {
             tokio::spawn(answer::refuse_in_tls(hyper::upgrade::on(request), slot));

@@ -18,7 +18,7 @@ pub(crate) async fn serve<S: Client>(mut stream: S, proxy: Arc<Proxy>, slot: Slo
     let asked = timeout(HANDSHAKE_TIMEOUT, socks5::accept(&mut stream)).await;
     let Ok(Ok(request)) = asked else { return };
     let destination = match request {
-        Request::Connect(destination) => destination,
+        Request::Connect(destination) => proxy.by_name(destination),
         Request::Spelled(host, port) => {
             proxy.report(&String::from_utf8_lossy(&host), port);
             let _ = stream.write_all(&Reply::NotAllowed.encode()).await;

@@ -165,6 +165,39 @@ for family, mapped in [(socket.AF_INET, ''), (socket.AF_INET6, '::ffff:')]:
 
 /// Nobody waits for an answer, as programs do that only tell something.
 #[test]
+fn clients_that_look_a_name_up_before_they_ask_a_proxy_reach_it_and_no_other() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let script = "
+def proxy(variable):
+    return connect('127.0.0.1', int(os.environ[variable].rpartition(':')[2]))
+def socks(ip):
+    s = proxy('SOCKS_PROXY')
+    s.sendall(b'\\5\\1\\0' + b'\\5\\1\\0\\1' + socket.inet_aton(ip) + struct.pack('>H', PORT))
+    return s, s.recv(12, socket.MSG_WAITALL)[3]
+def tunnel(ip):
+    s = proxy('HTTP_PROXY')
+    s.sendall(b'CONNECT %s:%d HTTP/1.1\\r\\n\\r\\n' % (ip.encode(), PORT))
+    return s, s.recv(4096).split(b' ')[1].decode()
+given = address('good.test')
+never = socket.inet_ntoa(struct.pack('>I', struct.unpack('>I', socket.inet_aton(given))[0] ^ 1 << 16))
+for ask in [socks, tunnel]:
+    s, answer = ask(given)
+    print(answer, get(s))
+    print(ask(never)[1])
+# What the tunnel leads to is the name, to which what is asked for in it is compared.
+print(get(tunnel(given)[0], 'bad.test'))
+";
+        let outcome = python(&sandbox_for(user, port), port, script);
+        let (ok, bad) = ("HTTP/1.0 200 OK", "HTTP/1.0 403 Forbidden");
+        prints(&outcome, &[&*format!("0 {ok}"), "2", &*format!("200 {ok}"), "403", bad]);
+        let asked = origin.requests().concat();
+        assert!(asked.contains("good.test") && !asked.contains("bad.test"), "{ESCAPED}{asked}");
+    });
+}
+
+#[test]
 fn what_was_sent_right_before_the_end_arrives_unless_the_host_does_not_take_it() {
     const SIZE: usize = 50_000;
     for_each_user(|user| {
