@@ -248,6 +248,8 @@ impl Grounds<'_> {
                     if !by_proxy && !self.network.allowed_domains.is_empty() {
                         advice.direct.push(name.to_owned());
                     }
+                } else {
+                    push_new(&mut advice.instead, hosts::UNSEEN);
                 }
             }
             Denial::Domain(target) => {

@@ -9,6 +9,9 @@ use proxy_hosts::rule_for;
 use rules::files::push_new;
 use std::net::{IpAddr, UdpSocket};
 
+/// What to do where a name was looked up that was not seen, as getent(1) does, and of whom that is said.
+pub(super) const UNSEEN: (&str, &str) =
+    ("to look up a host's name", "add the host to network.allowedDomains");
 /// Hosts of which none is asked for alone: an index, and what it leads to.
 const TOGETHER: [[&str; 2]; 3] = [
     ["index.crates.io", "static.crates.io"],

@@ -286,6 +286,10 @@ fn who_does_not_ask_the_proxy_is_told_that_only_it_leads_on() {
         ),
         (vec![Denial::lookup(Some("good.example"))], format!(r#"{only}: ["good.example"]"#)),
         (
+            vec![Denial::lookup(None)],
+            "to look up a host's name: add the host to network.allowedDomains".to_owned(),
+        ),
+        (
             vec![Denial::unknown(b"new.example")],
             r#"to allow this: network.allowedDomains += ["new.example"]"#.to_owned(),
         ),
