@@ -123,6 +123,11 @@ fn a_server_of_the_model_context_protocol_has_its_client_ask() {
         client.run("touch made && touch ~/e");
         client.ended("to allow this: filesystem.allowWrite += ~/e", true);
         assert!(sandbox.path("home/demo/made").exists() && !is_there("e"), "{ESCAPED}");
+        // One that sends nothing more gets the results of its calls.
+        client.run("until [ -e last ]; do sleep 0.01; done; echo done");
+        client.input = None;
+        sandbox.file("home/demo/last", "");
+        client.ended("done\n\nexit status 0", false);
     });
 }
 
