@@ -291,6 +291,39 @@ fn what_is_denied_is_denied_wherever_it_is_mounted() {
     });
 }
 
+/// Landlock lets all be used that is beneath what it grants: where a directory is mounted in itself, or what is denied in
+/// one that has two places, each of what is above a mount is another name of what nothing is denied in.
+#[test]
+fn what_is_denied_is_denied_beneath_a_mount_in_what_is_mounted_twice() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("w").deny_read("sec").deny_read("deep");
+        let sandbox = sandbox.deny_write("w/dw");
+        let deep =
+            ["jail", "jail/root", "jail/root/again", "w/jail", "w/jail/again", "w/b", "w/b/m"];
+        let flat = ["w", "sec", "deep", "w/dw", "w/c", "w/e", "w/e/m", "other", "place"];
+        for directory in flat.into_iter().chain(deep) {
+            sandbox.dir(format!("work/{directory}"));
+        }
+        for file in ["sec/k", "deep/k", "open", "w/dw/k", "w/plain", "other/k", "w/e/k"] {
+            sandbox.file(format!("work/{file}"), "was");
+        }
+        sandbox.file(
+            "work/attack",
+            "for f in sec/k jail/root/again/sec/k w/b/m/k open jail/root/again/open; do cat $f && echo \" $f\"; done
+             for f in w/dw/k w/jail/again/dw/k w/b/m/k place/m/k w/e/k w/plain; do ( echo new > $f ) && echo $f; done",
+        );
+        let launcher = sandbox.command_line();
+        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let mounts = "mount -t proc proc /proc && mount --bind . jail/root/again \
+            && mount --bind w w/jail/again && mount --bind w/b w/c && mount --bind deep w/b/m \
+            && mount --bind w/e place && mount --bind other place/m";
+        let script = format!("{} -- sh attack; cat w/dw/k deep/k other/k", launcher.join(" "));
+        let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
+        let expected = "mounted\nwas open\nwas jail/root/again/open\nw/e/k\nw/plain\nwaswaswas";
+        assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+    });
+}
+
 #[test]
 fn the_kernels_controls_stay_unwritable_wherever_they_are_mounted() {
     for_each_user(|user| {

@@ -1,5 +1,6 @@
 //! Which directories hold devices, by what is mounted there. Pure. Sources: tty(4), pts(4).
 
+use super::other_places;
 use kernel::mounts::Mount;
 use rules::memory;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,8 @@ impl DeviceMounts {
     /// Those of this mount namespace.
     pub(super) fn among(mounts: &[Mount]) -> Self {
         let mut trees = vec![PathBuf::from(DEVICES)];
-        let points = mounts.iter().filter(|mount| mount.is_of_devices());
+        let hidden = other_places::hidden(mounts);
+        let points = mounts.iter().chain(&hidden).filter(|mount| mount.is_of_devices());
         let elsewhere = points.filter(|mount| !mount.point.starts_with(DEVICES));
         trees.extend(elsewhere.map(|mount| mount.point.clone()));
         let inside = |path: &Path| trees.iter().any(|tree| path != tree && path.starts_with(tree));
@@ -53,7 +55,8 @@ impl DeviceMounts {
 
     /// Leaves what shows processes to the broker.
     pub(super) fn without_processes(mut self, mounts: &[Mount]) -> Self {
-        let of_processes = mounts.iter().filter(|mount| mount.kind == "proc");
+        let hidden = other_places::hidden(mounts);
+        let of_processes = mounts.iter().chain(&hidden).filter(|mount| mount.kind == "proc");
         self.processes = of_processes.map(|mount| mount.point.clone()).collect();
         self
     }

@@ -11,21 +11,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const OTHER_PLACE: &str = "another place where a denied path is mounted";
+/// Denied for what is on the way to it alone: nothing is called so.
+const NOTHING: &str = ".landstrip-nothing";
 
-/// Denies the other places of what `files` deny.
+/// Denies the other places of what `files` deny, and keeps what leads to any other place from being granted as a whole.
 pub(super) fn deny(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
     let pairs = pairs(mounts);
-    if pairs.is_empty() {
-        return;
-    }
     let Files { allow_write, allow_read, deny_write, deny_read, .. } = files;
-    let allowed = allow_write.iter().chain(&*allow_read);
-    let is_meant = |place: &Path| allowed.clone().any(|one| one.starts_with(place));
+    let is_meant = |at: &Path| allow_write.iter().chain(&*allow_read).any(|it| it.starts_with(at));
     for (list, patterns) in
-        [("filesystem.denyWrite", deny_write), ("filesystem.denyRead", deny_read)]
+        [("filesystem.denyWrite", &mut *deny_write), ("filesystem.denyRead", &mut *deny_read)]
     {
-        for pattern in patterns.clone() {
-            let (prefix, rest) = split(&pattern);
+        for (prefix, rest) in patterns.clone().iter().map(split) {
             let places = pairs.iter().filter_map(|pair| place(&prefix, &rest, pair));
             for place in places.filter(|place| !is_meant(place)) {
                 let other = Pattern::new(&place, rest.clone());
@@ -34,6 +31,32 @@ pub(super) fn deny(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
             }
         }
     }
+    for mount in hidden(mounts) {
+        let nothing = Pattern::literal(&mount.point.join(NOTHING));
+        deny_read.extend((!deny_read.is_empty()).then(|| nothing.clone()));
+        deny_write.push(nothing);
+    }
+}
+
+/// `path` and its other places.
+pub(super) fn all(path: PathBuf, mounts: &[Mount]) -> Vec<PathBuf> {
+    let mut all: Vec<_> = pairs(mounts).iter().filter_map(|pair| place(&path, &[], pair)).collect();
+    all.push(path);
+    all
+}
+
+/// What is mounted in a directory that has other places, as if it was there as well. Landlock lets all be used that is
+/// beneath what it grants, by whatever name: a directory that nothing is mounted in by one name can be above a mount by
+/// another.
+pub(super) fn hidden(mounts: &[Mount]) -> Vec<Mount> {
+    let mut hidden = Vec::new();
+    for (one, other) in pairs(mounts) {
+        for mount in mounts.iter().filter(|mount| mount.point != one) {
+            let Ok(within) = mount.point.strip_prefix(&one) else { continue };
+            push_new(&mut hidden, Mount { point: other.join(within), ..mount.clone() });
+        }
+    }
+    hidden
 }
 
 /// The paths at which the same is found, both ways.
@@ -46,10 +69,8 @@ fn pairs(mounts: &[Mount]) -> Vec<(PathBuf, PathBuf)> {
     let mut pairs = Vec::new();
     for (outer, inner) in mounts.iter().flat_map(|one| mounts.iter().map(move |other| (one, other)))
     {
-        if outer.device != inner.device || outer == inner {
-            continue;
-        }
-        let Ok(within) = inner.root.strip_prefix(&outer.root) else { continue };
+        let within = || inner.root.strip_prefix(&outer.root).ok();
+        let Some(within) = (outer.device == inner.device).then(within).flatten() else { continue };
         let place = outer.point.join(within);
         if place != inner.point && is_on(&place, outer) && is_on(&inner.point, inner) {
             pairs.push((place.clone(), inner.point.clone()));
@@ -74,11 +95,9 @@ fn split(pattern: &Pattern) -> (PathBuf, Vec<Component>) {
 fn place(prefix: &Path, rest: &[Component], (one, other): &(PathBuf, PathBuf)) -> Option<PathBuf> {
     // A rule for all beneath does not end where something else is mounted.
     let is_for_all = rest.first().is_none_or(|first| *first == Component::AnyDepth);
-    let place = match prefix.strip_prefix(one) {
-        Ok(within) => other.join(within),
-        Err(_) if is_for_all && one.starts_with(prefix) => other.clone(),
-        Err(_) => return None,
-    };
+    let within = prefix.strip_prefix(one).ok().map(|within| other.join(within));
+    let all = || (is_for_all && one.starts_with(prefix)).then(|| other.clone());
+    let place = within.or_else(all)?;
     (!is_for_all || !place.starts_with(prefix)).then_some(place)
 }
 
@@ -132,8 +151,29 @@ mod tests {
             (vec![system(), home()], "/home/*/.ssh", "/w", vec!["/data/home/*/.ssh"]),
             (vec![system(), home()], "/data/**/key", "/w", vec!["/home/**/key"]),
             (vec![system(), home()], "/data/*/key", "/w", vec![]),
+            // A mount lies in directories that have other places.
+            (
+                vec![system(), part("8:1", "/", "/mnt/x")],
+                "/u/.ssh",
+                "/w",
+                vec!["/mnt/x/u/.ssh", "/mnt/x/mnt/x/.landstrip-nothing"],
+            ),
+            (
+                vec![system(), part("8:1", "/w/b", "/w/c"), part("8:1", "/u", "/w/b/u")],
+                "/u/.ssh",
+                "/w",
+                vec!["/w/b/u/.ssh", "/w/c/u/.landstrip-nothing"],
+            ),
         ] {
             assert_eq!(others(denied, allowed, &parts), expected, "{denied}");
         }
+    }
+
+    #[test]
+    fn directories_of_runs_have_their_other_places() {
+        let mounts = [part("8:1", "/", "/"), part("8:1", "/home/u", "/home/u/jail")];
+        let found = all("/home/u/.cache/landstrip".into(), &mounts);
+        let expected = ["/home/u/jail/.cache/landstrip", "/home/u/.cache/landstrip"];
+        assert_eq!(found, expected.map(PathBuf::from));
     }
 }

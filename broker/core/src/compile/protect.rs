@@ -48,7 +48,7 @@ pub(crate) fn protect(
     }
     other_places::deny(&mut policy.files, mounts, notes);
     keep_controls(&mut policy.files, mounts, notes);
-    for holder in runs::holders() {
+    for holder in runs::holders().flat_map(|holder| other_places::all(holder, mounts)) {
         // This run's own lie in them.
         if policy.files.allow_write.iter().any(|path| holder.starts_with(path)) {
             push_new(&mut policy.files.controls, holder);
