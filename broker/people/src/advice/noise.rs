@@ -50,7 +50,9 @@ pub fn is_noise_of_success(denial: &Denial) -> bool {
                 || [".npm", ".npm/_logs"].iter().any(|directory| path.ends_with(directory))
         }
         Denial::Network(NetworkOperation::Connect, target) => {
-            target.starts_with(b"netlink ") || is_of_desktop(target)
+            target.starts_with(b"netlink ")
+                || target == b"option IP_FREEBIND"
+                || is_of_desktop(target)
         }
         _ => false,
     }

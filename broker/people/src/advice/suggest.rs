@@ -230,7 +230,12 @@ impl Grounds<'_> {
             }
             Denial::Datagram(target) => {
                 let target = String::from_utf8_lossy(target);
-                add(&mut advice.too_much, "network.allowNetwork = true", quote(&target));
+                match hosts::is_of_this_host(&target) {
+                    true => advice.leave_out(&target),
+                    false => {
+                        add(&mut advice.too_much, "network.allowNetwork = true", quote(&target))
+                    }
+                }
             }
             Denial::Trial(_) => {}
             Denial::Lookup { by_proxy, .. } => {

@@ -42,7 +42,7 @@ impl Advice {
                 some(&self.used_up),
             ),
             (
-                "not suggested, as the server there may run commands or hold keys (run it outside)",
+                "not suggested, as the server there may run commands or hold keys (run it outside, or give it a server inside)",
                 some(&self.servers),
             ),
             (

@@ -20,7 +20,7 @@ pub(super) const OWN_SANDBOX: (&str, &str) = (
 /// More entries than that of one directory are named by it.
 const SIBLINGS_MAX: usize = 3;
 /// Programs that heed no TMPDIR, by how what they make is called: of what it is said, and what to do instead.
-const INSTEAD: [(&[u8], &str, &str); 6] = [
+const INSTEAD: [(&[u8], &str, &str); 7] = [
     (
         b"S-",
         "for a screen of its own, with network.allowLocalBinding = true",
@@ -38,6 +38,12 @@ const INSTEAD: [(&[u8], &str, &str); 6] = [
         b"tmpf",
         "for tmpfile(3), which ignores TMPDIR, if nobody else uses /tmp",
         "filesystem.allowWrite += [\"/tmp\"]",
+    ),
+    (
+        b"pnpm-",
+        "for pnpm 12, whose locks ignore TMPDIR, with your user's number (id -u)",
+        "filesystem.allowWrite += [\"/tmp/pnpm-store-operation-locks-ID\", \"/tmp/pnpm-dir-locks-ID\", \
+         \"/tmp/pnpm-modules-swaps-ID\"]",
     ),
 ];
 const JAVA: &str =
