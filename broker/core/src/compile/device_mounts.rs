@@ -33,16 +33,19 @@ pub(super) enum Place {
 
 /// Whether there are directories of devices beneath one of `paths`.
 pub(crate) fn lie_in(paths: &[PathBuf], mounts: &[Mount]) -> bool {
-    let devices = DeviceMounts::among(mounts);
+    let devices = DeviceMounts::among(mounts, false);
     paths.iter().any(|path| devices.place(path) == Place::Above)
 }
 
 impl DeviceMounts {
-    /// Those of this mount namespace.
-    pub(super) fn among(mounts: &[Mount]) -> Self {
+    /// Those of this mount namespace; what shows processes is left to the broker if it is `watched`.
+    pub(super) fn among(mounts: &[Mount], watched: bool) -> Self {
         let mut trees = vec![PathBuf::from(DEVICES)];
-        let hidden = other_places::hidden(mounts);
-        let points = mounts.iter().chain(&hidden).filter(|mount| mount.is_of_devices());
+        let hidden = other_places::hidden(mounts, &other_places::pairs(mounts));
+        let all = mounts.iter().chain(&hidden);
+        let of_processes = all.clone().filter(|mount| watched && mount.kind == "proc");
+        let processes = of_processes.map(|mount| mount.point.clone()).collect();
+        let points = all.filter(|mount| mount.is_of_devices());
         let elsewhere = points.filter(|mount| !mount.point.starts_with(DEVICES));
         trees.extend(elsewhere.map(|mount| mount.point.clone()));
         let inside = |path: &Path| trees.iter().any(|tree| path != tree && path.starts_with(tree));
@@ -50,15 +53,7 @@ impl DeviceMounts {
         // What others have there is theirs.
         let others = others.filter(|mount| !mount.point.starts_with(memory::PLACE));
         let others = others.map(|mount| mount.point.clone()).collect();
-        Self { trees, others, processes: Vec::new() }
-    }
-
-    /// Leaves what shows processes to the broker.
-    pub(super) fn without_processes(mut self, mounts: &[Mount]) -> Self {
-        let hidden = other_places::hidden(mounts);
-        let of_processes = mounts.iter().chain(&hidden).filter(|mount| mount.kind == "proc");
-        self.processes = of_processes.map(|mount| mount.point.clone()).collect();
-        self
+        Self { trees, others, processes }
     }
 
     pub(super) fn place(&self, path: &Path) -> Place {
@@ -90,14 +85,17 @@ mod tests {
             let (device, root) = (Vec::new(), "/".into());
             Mount { point: point.into(), kind: kind.into(), device, root }
         };
-        let devices = DeviceMounts::among(&[
-            mount("/", "ext4"),
-            mount("/dev", "tmpfs"),
-            mount("/dev/pts", "devpts"),
-            mount("/dev/shm", "tmpfs"),
-            mount("/dev/mqueue", "mqueue"),
-            mount("/srv/root/dev", "devtmpfs"),
-        ]);
+        let devices = DeviceMounts::among(
+            &[
+                mount("/", "ext4"),
+                mount("/dev", "tmpfs"),
+                mount("/dev/pts", "devpts"),
+                mount("/dev/shm", "tmpfs"),
+                mount("/dev/mqueue", "mqueue"),
+                mount("/srv/root/dev", "devtmpfs"),
+            ],
+            false,
+        );
         for (path, place) in [
             ("/", Place::Above),
             ("/srv", Place::Above),

@@ -15,8 +15,7 @@ const OTHER_PLACE: &str = "another place where a denied path is mounted";
 const NOTHING: &str = ".landstrip-nothing";
 
 /// Denies the other places of what `files` deny, and keeps what leads to any other place from being granted as a whole.
-pub(super) fn deny(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
-    let pairs = pairs(mounts);
+pub(super) fn deny(files: &mut Files, mounts: &[Mount], pairs: &[Pair], notes: &mut Notes) {
     let Files { allow_write, allow_read, deny_write, deny_read, .. } = files;
     let is_meant = |at: &Path| allow_write.iter().chain(&*allow_read).any(|it| it.starts_with(at));
     for (list, patterns) in
@@ -31,7 +30,7 @@ pub(super) fn deny(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
             }
         }
     }
-    for mount in hidden(mounts) {
+    for mount in hidden(mounts, pairs) {
         let nothing = Pattern::literal(&mount.point.join(NOTHING));
         deny_read.extend((!deny_read.is_empty()).then(|| nothing.clone()));
         deny_write.push(nothing);
@@ -39,8 +38,8 @@ pub(super) fn deny(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
 }
 
 /// `path` and its other places.
-pub(super) fn all(path: PathBuf, mounts: &[Mount]) -> Vec<PathBuf> {
-    let mut all: Vec<_> = pairs(mounts).iter().filter_map(|pair| place(&path, &[], pair)).collect();
+pub(super) fn all(path: PathBuf, pairs: &[Pair]) -> Vec<PathBuf> {
+    let mut all: Vec<_> = pairs.iter().filter_map(|pair| place(&path, &[], pair)).collect();
     all.push(path);
     all
 }
@@ -48,19 +47,22 @@ pub(super) fn all(path: PathBuf, mounts: &[Mount]) -> Vec<PathBuf> {
 /// What is mounted in a directory that has other places, as if it was there as well. Landlock lets all be used that is
 /// beneath what it grants, by whatever name: a directory that nothing is mounted in by one name can be above a mount by
 /// another.
-pub(super) fn hidden(mounts: &[Mount]) -> Vec<Mount> {
+pub(super) fn hidden(mounts: &[Mount], pairs: &[Pair]) -> Vec<Mount> {
     let mut hidden = Vec::new();
-    for (one, other) in pairs(mounts) {
-        for mount in mounts.iter().filter(|mount| mount.point != one) {
-            let Ok(within) = mount.point.strip_prefix(&one) else { continue };
+    for (one, other) in pairs {
+        for mount in mounts.iter().filter(|mount| mount.point != *one) {
+            let Ok(within) = mount.point.strip_prefix(one) else { continue };
             push_new(&mut hidden, Mount { point: other.join(within), ..mount.clone() });
         }
     }
     hidden
 }
 
-/// The paths at which the same is found, both ways.
-fn pairs(mounts: &[Mount]) -> Vec<(PathBuf, PathBuf)> {
+/// Two paths at which the same is found.
+pub(super) type Pair = (PathBuf, PathBuf);
+
+/// All pairs, both ways.
+pub(super) fn pairs(mounts: &[Mount]) -> Vec<Pair> {
     // What is mounted last hides what was there.
     let is_on = |path: &Path, mount: &Mount| {
         let upper = mounts.iter().filter(|other| path.starts_with(&other.point));
@@ -92,7 +94,7 @@ fn split(pattern: &Pattern) -> (PathBuf, Vec<Component>) {
 }
 
 /// Where `rest` matches, by the second path of a pair, what it matches beneath `prefix` by the first.
-fn place(prefix: &Path, rest: &[Component], (one, other): &(PathBuf, PathBuf)) -> Option<PathBuf> {
+fn place(prefix: &Path, rest: &[Component], (one, other): &Pair) -> Option<PathBuf> {
     // A rule for all beneath does not end where something else is mounted.
     let is_for_all = rest.first().is_none_or(|first| *first == Component::AnyDepth);
     let within = prefix.strip_prefix(one).ok().map(|within| other.join(within));
@@ -122,7 +124,7 @@ mod tests {
             allow_write: vec![allowed.into()],
             ..Files::default()
         };
-        deny(&mut files, parts, &mut Notes::default());
+        deny(&mut files, parts, &pairs(parts), &mut Notes::default());
         files.deny_read.iter().skip(1).map(ToString::to_string).collect()
     }
 
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn directories_of_runs_have_their_other_places() {
         let mounts = [part("8:1", "/", "/"), part("8:1", "/home/u", "/home/u/jail")];
-        let found = all("/home/u/.cache/landstrip".into(), &mounts);
+        let found = all("/home/u/.cache/landstrip".into(), &pairs(&mounts));
         let expected = ["/home/u/jail/.cache/landstrip", "/home/u/.cache/landstrip"];
         assert_eq!(found, expected.map(PathBuf::from));
     }

@@ -46,9 +46,10 @@ pub(crate) fn protect(
              file that is written where they can be; install landstrip by copying (cp, install)",
         );
     }
-    other_places::deny(&mut policy.files, mounts, notes);
+    let pairs = other_places::pairs(mounts);
+    other_places::deny(&mut policy.files, mounts, &pairs, notes);
     keep_controls(&mut policy.files, mounts, notes);
-    for holder in runs::holders().flat_map(|holder| other_places::all(holder, mounts)) {
+    for holder in runs::holders().flat_map(|holder| other_places::all(holder, &pairs)) {
         // This run's own lie in them.
         if policy.files.allow_write.iter().any(|path| holder.starts_with(path)) {
             push_new(&mut policy.files.controls, holder);

@@ -29,8 +29,7 @@ pub(super) fn grant(
         let message = format!("this kernel cannot confine the command: {errno}");
         Failure::Internal("platform", message)
     })?;
-    let places = DeviceMounts::among(mounts);
-    let places = if files.watches_reads { places.without_processes(mounts) } else { places };
+    let places = DeviceMounts::among(mounts, files.watches_reads);
     let mut builder = Builder::new(ruleset, handled, places);
     builder.grant_trees(rules, mounts)?;
     builder.grant_devices(files, rules)?;
