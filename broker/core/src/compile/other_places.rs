@@ -16,6 +16,9 @@ const NOTHING: &str = ".landstrip-nothing";
 
 /// Denies the other places of what `files` deny, and keeps what leads to any other place from being granted as a whole.
 pub(super) fn deny(files: &mut Files, mounts: &[Mount], pairs: &[Pair], notes: &mut Notes) {
+    if pairs.is_empty() {
+        return;
+    }
     let Files { allow_write, allow_read, deny_write, deny_read, .. } = files;
     let is_meant = |at: &Path| allow_write.iter().chain(&*allow_read).any(|it| it.starts_with(at));
     for (list, patterns) in
