@@ -184,20 +184,6 @@ impl Proxy {
         let host = listed().find(is_permitted).or_else(|| listed().find(is_known));
         Destination { host: host.unwrap_or(literal), port }
     }
-
-    /// The destination by its name if its address stands for one in this run: all that a client has which looks names up
-    /// before it asks a proxy.
-    pub(crate) fn by_name(&self, Destination { host, port }: Destination) -> Destination {
-        let name = match &host {
-            OwnedHost::Address(IpAddr::V4(ip)) => self.name_of(*ip),
-            _ => None,
-        };
-        Destination { host: name.map_or(host, OwnedHost::Name), port }
-    }
-
-    fn name_of(&self, address: Ipv4Addr) -> Option<String> {
-        Some(self.names.lock().ok()?.at(address)?.to_owned())
-    }
 }
 
 /// As a connect without a proxy would have failed.

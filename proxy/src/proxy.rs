@@ -1,12 +1,14 @@
 //! What all connections of a sandbox share.
 
 use crate::control::{Broker, Control};
+use crate::destination::{Destination, OwnedHost};
 use crate::error::ProxyError;
 use crate::names::Names;
 use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OwnedSemaphorePermit;
@@ -77,6 +79,17 @@ impl Proxy {
     ) -> Result<Arc<Self>, ProxyError> {
         let (broker, names) = (control.into_broker()?, Mutex::new(Names::new()?));
         Ok(Arc::new(Self { rules, resolver, upstreams, broker, names }))
+    }
+
+    /// The destination by its name if its address stands for one in this run: all that a client has which looks names up
+    /// before it asks a proxy.
+    pub(crate) fn by_name(&self, Destination { host, port }: Destination) -> Destination {
+        let stands_for = |ip| Some(self.names.lock().ok()?.at(ip)?.to_owned());
+        let name = match host {
+            OwnedHost::Address(IpAddr::V4(ip)) => stands_for(ip),
+            _ => None,
+        };
+        Destination { host: name.map_or(host, OwnedHost::Name), port }
     }
 
     /// Reports a refused host and port to the broker.
