@@ -38,12 +38,12 @@ pub(crate) fn lie_in(paths: &[PathBuf], mounts: &[Mount]) -> bool {
 }
 
 impl DeviceMounts {
-    /// Those of this mount namespace; what shows processes is left to the broker if it is `watched`.
-    pub(super) fn among(mounts: &[Mount], watched: bool) -> Self {
+    /// Those of this mount namespace; what shows processes is left to the broker where it `watches_reads`.
+    pub(super) fn among(mounts: &[Mount], watches_reads: bool) -> Self {
         let mut trees = vec![PathBuf::from(DEVICES)];
         let hidden = other_places::hidden(mounts, &other_places::pairs(mounts));
         let all = mounts.iter().chain(&hidden);
-        let of_processes = all.clone().filter(|mount| watched && mount.kind == "proc");
+        let of_processes = all.clone().filter(|mount| watches_reads && mount.kind == "proc");
         let processes = of_processes.map(|mount| mount.point.clone()).collect();
         let points = all.filter(|mount| mount.is_of_devices());
         let elsewhere = points.filter(|mount| !mount.point.starts_with(DEVICES));

@@ -14,7 +14,7 @@ const OTHER_PLACE: &str = "another place where a denied path is mounted";
 /// Denied for what is on the way to it alone: nothing is called so.
 const NOTHING: &str = ".landstrip-nothing";
 
-/// Denies the other places of what `files` deny, and keeps what leads to any other place from being granted as a whole.
+/// Denies the other places of what `files` deny, and keeps what leads to a [`hidden`] mount from being granted as a whole.
 pub(super) fn deny(files: &mut Files, mounts: &[Mount], pairs: &[Pair], notes: &mut Notes) {
     if pairs.is_empty() {
         return;
@@ -41,10 +41,9 @@ pub(super) fn deny(files: &mut Files, mounts: &[Mount], pairs: &[Pair], notes: &
 }
 
 /// `path` and its other places.
-pub(super) fn all(path: PathBuf, pairs: &[Pair]) -> Vec<PathBuf> {
-    let mut all: Vec<_> = pairs.iter().filter_map(|pair| place(&path, &[], pair)).collect();
-    all.push(path);
-    all
+pub(super) fn all(path: &Path, pairs: &[Pair]) -> Vec<PathBuf> {
+    let others = pairs.iter().filter_map(|pair| place(path, &[], pair));
+    others.chain([path.to_owned()]).collect()
 }
 
 /// What is mounted in a directory that has other places, as if it was there as well. Landlock lets all be used that is
@@ -72,10 +71,9 @@ pub(super) fn pairs(mounts: &[Mount]) -> Vec<Pair> {
         upper.max_by_key(|other| other.point.as_os_str().len()) == Some(mount)
     };
     let mut pairs = Vec::new();
-    for (outer, inner) in mounts.iter().flat_map(|one| mounts.iter().map(move |other| (one, other)))
-    {
-        let within = || inner.root.strip_prefix(&outer.root).ok();
-        let Some(within) = (outer.device == inner.device).then(within).flatten() else { continue };
+    let both = mounts.iter().flat_map(|one| mounts.iter().map(move |other| (one, other)));
+    for (outer, inner) in both.filter(|(outer, inner)| outer.device == inner.device) {
+        let Ok(within) = inner.root.strip_prefix(&outer.root) else { continue };
         let place = outer.point.join(within);
         if place != inner.point && is_on(&place, outer) && is_on(&inner.point, inner) {
             pairs.push((place.clone(), inner.point.clone()));
@@ -100,9 +98,11 @@ fn split(pattern: &Pattern) -> (PathBuf, Vec<Component>) {
 fn place(prefix: &Path, rest: &[Component], (one, other): &Pair) -> Option<PathBuf> {
     // A rule for all beneath does not end where something else is mounted.
     let is_for_all = rest.first().is_none_or(|first| *first == Component::AnyDepth);
-    let within = prefix.strip_prefix(one).ok().map(|within| other.join(within));
-    let all = || (is_for_all && one.starts_with(prefix)).then(|| other.clone());
-    let place = within.or_else(all)?;
+    let place = match prefix.strip_prefix(one) {
+        Ok(within) => other.join(within),
+        Err(_) if is_for_all && one.starts_with(prefix) => other.clone(),
+        Err(_) => return None,
+    };
     (!is_for_all || !place.starts_with(prefix)).then_some(place)
 }
 
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn directories_of_runs_have_their_other_places() {
         let mounts = [part("8:1", "/", "/"), part("8:1", "/home/u", "/home/u/jail")];
-        let found = all("/home/u/.cache/landstrip".into(), &pairs(&mounts));
+        let found = all(Path::new("/home/u/.cache/landstrip"), &pairs(&mounts));
         let expected = ["/home/u/jail/.cache/landstrip", "/home/u/.cache/landstrip"];
         assert_eq!(found, expected.map(PathBuf::from));
     }

@@ -49,7 +49,7 @@ pub(crate) fn protect(
     let pairs = other_places::pairs(mounts);
     other_places::deny(&mut policy.files, mounts, &pairs, notes);
     keep_controls(&mut policy.files, mounts, notes);
-    for holder in runs::holders().flat_map(|holder| other_places::all(holder, &pairs)) {
+    for holder in runs::holders().flat_map(|holder| other_places::all(&holder, &pairs)) {
         // This run's own lie in them.
         if policy.files.allow_write.iter().any(|path| holder.starts_with(path)) {
             push_new(&mut policy.files.controls, holder);
