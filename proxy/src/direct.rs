@@ -170,19 +170,18 @@ impl Proxy {
     /// What a connect to `place` means.
     fn meant_by(&self, place: SocketAddr) -> Destination {
         let (ip, port) = (place.ip().to_canonical(), place.port());
-        let literal = OwnedHost::Address(ip);
-        let Destination { host, .. } = self.by_name(Destination { host: literal.clone(), port });
-        if host != literal || self.permits(&host, port).is_ok() {
-            return Destination { host, port };
-        }
         let is_permitted = |host: &OwnedHost| self.permits(host, port).is_ok();
+        let meant = self.by_name(Destination { host: OwnedHost::Address(ip), port });
+        if matches!(meant.host, OwnedHost::Name(_)) || is_permitted(&meant.host) {
+            return meant;
+        }
         let listed = || self.resolver.names_at(ip).map(|name| OwnedHost::Name(name.to_owned()));
         let is_known = |host: &OwnedHost| {
             let host = host.borrow();
             self.rules.permits_some_port(&host) || self.rules.asks_about(&host)
         };
         let host = listed().find(is_permitted).or_else(|| listed().find(is_known));
-        Destination { host: host.unwrap_or(literal), port }
+        host.map_or(meant, |host| Destination { host, port })
     }
 }
 
