@@ -230,11 +230,10 @@ impl Grounds<'_> {
             }
             Denial::Datagram(target) => {
                 let target = String::from_utf8_lossy(target);
-                match hosts::is_of_this_host(&target) {
-                    true => advice.leave_out(&target),
-                    false => {
-                        add(&mut advice.too_much, "network.allowNetwork = true", quote(&target))
-                    }
+                if hosts::is_of_this_host(&target) {
+                    push_new(&mut advice.servers, quote(&target));
+                } else {
+                    add(&mut advice.too_much, "network.allowNetwork = true", quote(&target));
                 }
             }
             Denial::Trial(_) => {}

@@ -1,6 +1,8 @@
 use super::*;
 use rules::pattern::{Component, Pattern};
 
+const SERVER: &str = "not suggested, as the server there may run commands or hold keys (run it outside, or give it a server inside): ";
+
 /// The line about `denials`, without its beginning and end.
 fn said(denials: &[Denial]) -> String {
     let literal = |path: &str| Pattern::literal(Path::new(path));
@@ -175,7 +177,6 @@ fn what_is_not_known_to_be_harmless_is_not_suggested() {
         said(&writes(&["/run/screen/S-u"])),
         format!(r#"{OUTSIDE}["/run/screen/S-u"]; {screen}"#)
     );
-    const SERVER: &str = "not suggested, as the server there may run commands or hold keys (run it outside, or give it a server inside): ";
     let connect = |path: &str| Denial::Network(NetworkOperation::Connect, path.into());
     for (path, more) in [
         ("/run/docker.sock", String::new()),
@@ -392,7 +393,6 @@ fn hosts_are_suggested_only_as_what_was_asked_for() {
         let expected = format!("to allow this: network.allowedDomains += [\"{expected}\"]");
         assert_eq!(said, expected, "{target}");
     }
-    const SERVER: &str = "not suggested, as the server there may run commands or hold keys (run it outside, or give it a server inside): ";
     for target in
         ["127.0.0.1:8080", "[::1]:9222", "127.1.2.3:443", "localhost:80", "a.localhost:80"]
     {
