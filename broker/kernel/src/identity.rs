@@ -10,6 +10,9 @@ use std::path::Path;
 /// Device and inode number: the object behind a path.
 pub type Identity = (u64, u64);
 
+/// The flags to hold by what a path names, be it a symbolic link.
+pub const HELD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// The object that `stat` was read of.
 pub fn identity(stat: &fs::Stat) -> Identity {
     (stat.st_dev, stat.st_ino)
@@ -17,8 +20,7 @@ pub fn identity(stat: &fs::Stat) -> Identity {
 
 /// Holds the object that `path` names now.
 pub fn hold(path: &Path) -> io::Result<(OwnedFd, fs::Stat)> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let object = fs::open(path, flags, Mode::empty())?;
+    let object = fs::open(path, HELD, Mode::empty())?;
     let stat = fs::fstat(&object)?;
     Ok((object, stat))
 }

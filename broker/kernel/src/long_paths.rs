@@ -6,7 +6,7 @@
 //! it, so that what is said of the path that comes of it holds for the one before and after.
 //! Sources: readlink(2), getcwd(3), path_resolution(7).
 
-use super::identity::{Identity, identity};
+use super::identity::{HELD, Identity, identity};
 use super::self_proc::path_of;
 use super::threads::lock;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,12 +23,12 @@ pub const PATH_MAX: usize = 4096;
 /// Most directories and entries that are looked at for one path: some milliseconds' worth.
 const LOOKED_AT_MAX: usize = 10_000;
 
-/// Opens what a path of any length leads to.
+/// Opens what a path of any length leads to, followed as `links` says.
 ///
 /// # Errors
-/// Returns what open(2) returns; where the path is longer than that takes, also [`Errno::LOOP`] for a
+/// Returns what openat2(2) returns; where the path is longer than that takes, also [`Errno::LOOP`] for a
 /// symbolic link on the way.
-pub fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+pub fn open(path: &Path, flags: OFlags, links: ResolveFlags) -> io::Result<OwnedFd> {
     let mut rest = path.as_os_str().as_bytes();
     let mut above = None;
     while rest.len() >= PATH_MAX {
@@ -39,19 +39,14 @@ pub fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         above = Some(fs::openat2(from, part, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?);
         rest = &after[1..];
     }
-    match above {
-        None => fs::openat(fs::CWD, rest, flags, Mode::empty()),
-        Some(above) => fs::openat2(above, rest, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS),
-    }
+    let from = above.as_ref().map_or(fs::CWD, AsFd::as_fd);
+    fs::openat2(from, rest, flags, Mode::empty(), links)
 }
 
 /// The object that `path` names now.
 pub fn identity_of(path: &Path) -> Option<Identity> {
     let stat = match fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NAMETOOLONG) => {
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            open(path, flags).and_then(fs::fstat)
-        }
+        Err(Errno::NAMETOOLONG) => open(path, HELD, ResolveFlags::NO_SYMLINKS).and_then(fs::fstat),
         stat => stat,
     };
     stat.ok().as_ref().map(identity)

@@ -1,7 +1,8 @@
 //! What is mounted where, by type: proc_pid_mountinfo(5), mounts of this mount namespace.
 
 use super::proc;
-use rustix::fs::FsWord;
+use rustix::fd::AsFd;
+use rustix::fs::{self, AtFlags, FsWord, StatxFlags};
 use rustix::io;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -50,6 +51,19 @@ impl Mount {
 /// Every mount, in the order of the kernel's table.
 pub fn all() -> io::Result<Vec<Mount>> {
     proc::read_records("/proc/self/mountinfo").map(|table| parse(&table))
+}
+
+/// Whether `object`, which is held, is on one of them: not so once that was unmounted (umount(2), MNT_DETACH), nor in
+/// another namespace.
+pub fn have(object: impl AsFd) -> io::Result<bool> {
+    let number = fs::statx(object, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id;
+    // In the table the root directory has a line only if it is where something is mounted.
+    if number == fs::statx(fs::CWD, c"/", AtFlags::empty(), StatxFlags::MNT_ID)?.stx_mnt_id {
+        return Ok(true);
+    }
+    let table = proc::read_records("/proc/self/mountinfo")?;
+    let is_it = |line: &[u8]| line.starts_with(format!("{number} ").as_bytes());
+    Ok(table.split(|&byte| byte == b'\n').any(is_it))
 }
 
 /// A line: ID PARENT DEVICE ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS

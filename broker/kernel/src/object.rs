@@ -3,11 +3,12 @@
 //! Held by a descriptor, it stays the one that was judged, whatever becomes of its names. Sources:
 //! open(2) on O_PATH, proc_pid_fd(5).
 
-use super::identity::{Identity, identity};
-use super::long_paths::{self, identity_of};
+use super::identity::{HELD, Identity, identity};
+use super::long_paths;
+use super::mounts;
 use super::self_proc::{own_link, path_of, place};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use rustix::process;
 use std::ffi::{OsStr, OsString};
@@ -39,7 +40,7 @@ pub struct Object {
 pub enum Name {
     /// It is there.
     Path(PathBuf),
-    /// It was there, or would be if it were mounted. It may have other names.
+    /// It was there, or would be if nothing else were mounted on the way. It may have other names.
     Former(PathBuf),
     /// It never was: a pipe, a socket, memory, a namespace; and what the kernel writes in place of a
     /// path.
@@ -119,6 +120,9 @@ impl Object {
     }
 
     /// What it is called now.
+    ///
+    /// # Errors
+    /// As [`Object::path`]; [`Errno::ACCESS`] where it is mounted nowhere, or not for this process.
     pub fn name(&self) -> io::Result<Name> {
         let mut path = self.path()?.to_owned();
         if self.is_found_by_path {
@@ -129,14 +133,16 @@ impl Object {
             if !text.contains(&b'/') || self.is_unlinked() && text.starts_with(MEMORY) {
                 return Ok(Name::Nameless(path));
             }
-            // After the path of a removed object the kernel writes ` (deleted)`, which can also be part
-            // of a name; of one in a file system that is mounted nowhere it only writes the end.
-            if identity_of(&path) == Some(self.identity()) {
+            // After the path of a removed object the kernel writes ` (deleted)`, which can also be part of a name.
+            // By no link: one could lead to what has no such path.
+            let there = long_paths::open(&path, HELD, ResolveFlags::NO_SYMLINKS);
+            if there.and_then(fs::fstat).is_ok_and(|there| identity(&there) == self.identity()) {
                 return Ok(Name::Path(path));
             }
             let before = std::mem::replace(&mut path, self.path_now()?);
             if path == before {
-                return Ok(Name::Former(path));
+                // Where no mount leads, that is only the end of a path.
+                return mounts::have(self)?.then_some(Name::Former(path)).ok_or(Errno::ACCESS);
             }
             // It was moved between the two looks.
         }

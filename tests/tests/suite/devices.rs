@@ -324,6 +324,45 @@ fn what_is_denied_is_denied_beneath_a_mount_in_what_is_mounted_twice() {
     });
 }
 
+/// Of what is mounted nowhere any more the kernel writes the end of a path alone, which can be that of what is allowed; and
+/// there can be a link that leads on to it.
+#[test]
+fn what_was_unmounted_is_not_taken_for_what_has_such_a_path() {
+    for_each_user(|user| {
+        let [one, other] = [(); 2].map(|()| Sandbox::of(user).allow_write("w"));
+        for sandbox in [one.deny_write("w/.env"), other.deny_read("w/priv").deny_read("m")] {
+            for directory in ["m", "w", "w/free"] {
+                sandbox.dir(format!("work/{directory}"));
+            }
+            sandbox.file(
+                "work/change",
+                "chmod 700 kept; echo new | dd of=kept conv=notrunc,nocreat 2>/dev/null",
+            );
+            sandbox.file(
+                "work/attack",
+                "t=$PWD; cd m$t/w/sub; : > $t/w/ready; while [ -e $t/w/ready ]; do sleep 0.01; done
+                 cat key; sh $t/change; ln -s /proc/$$/cwd $t/w/sub; sh $t/change; ( : > made )
+                 cd $t/w/free; echo was > kept; sh $t/change; cat kept
+                 exec 3< kept; rm kept; chmod 600 /proc/self/fd/3 && stat -Lc %a /proc/self/fd/3",
+            );
+            let launcher = sandbox.command_line();
+            let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+            let mounts = "mount -t proc proc /proc && mount -t tmpfs none m && exec 9< m \
+                && mkdir -p m$PWD/w/sub && echo was > m$PWD/w/sub/kept \
+                && chmod 644 m$PWD/w/sub/kept && echo secret > m$PWD/w/sub/key";
+            let script = format!(
+                "{} -- sh attack & \
+                 while kill -0 $! && [ ! -e w/ready ]; do sleep 0.01; done; umount -l m; rm w/ready; wait
+                 cd /proc/self/fd/9$PWD/w/sub; cat kept; stat -c %a kept; ls",
+                launcher.join(" ")
+            );
+            let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
+            let expected = "mounted\nnew\n600\nwas\n644\nkept\nkey\n";
+            assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+        }
+    });
+}
+
 #[test]
 fn the_kernels_controls_stay_unwritable_wherever_they_are_mounted() {
     for_each_user(|user| {

@@ -10,14 +10,14 @@
 use super::path::{self, Base};
 use super::walk::Lost;
 use crate::call::decode::PathArg;
-use kernel::identity::identity;
+use kernel::identity::{HELD, identity};
 use kernel::limits;
 use kernel::object::{Name, Object};
 use kernel::request::Confirmed;
 use kernel::target::Target;
 use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, RenameFlags};
 use rustix::io::{self, Errno};
 use rustix::process::Signal;
 use std::ffi::OsStr;
@@ -132,8 +132,7 @@ impl Entry {
     }
 
     fn hold_by(&self, name: &OsStr) -> io::Result<Object> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let object = fs::openat(&self.parent, name, flags, Mode::empty()).and_then(Object::of)?;
+        let object = fs::openat(&self.parent, name, HELD, Mode::empty()).and_then(Object::of)?;
         if !object.lacks_place() {
             return Ok(object);
         }

@@ -87,7 +87,8 @@ fn unknown_to_landlock(
         return None;
     }
     let object = look.follow(follow)?;
-    let path = object.path().ok()?;
+    let name = object.name().ok()?;
+    let path = name.as_path();
     if view.brokers_processes && object.is_on_proc().ok()? {
         let is_shown = view.rules.access(path).read && may_see(look.target, path);
         let kind = match is_hidden(look.target, path, is_inside) {

@@ -330,8 +330,7 @@ impl Judge {
             }
             // Another user of this host could execute it, with the rights of the caller.
             if prepared.lends_rights() {
-                let name = prepared.object.name()?;
-                let denial = Denial::file(FileOperation::Write, name.as_path());
+                let denial = Denial::file(FileOperation::Write, prepared.object.name()?.as_path());
                 self.traps.report(denial, "what lends rights to other users");
                 return Err(Errno::PERM);
             }

@@ -8,11 +8,12 @@ use super::verdict::{Judged, LandlockReason};
 use super::view::{Decider, View};
 use super::walk::Lost;
 use crate::call::decode::PathArg;
+use kernel::identity::HELD;
 use kernel::long_paths;
 use kernel::object::{Name, Object};
 use kernel::target::{Target, TargetFd};
 use rules::paths::{Access, Names};
-use rustix::fs::{self, AtFlags, Dir, FileType, OFlags, RenameFlags};
+use rustix::fs::{self, AtFlags, Dir, FileType, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -172,7 +173,7 @@ pub fn holds_denied(view: &View, path: &Path) -> Beneath {
                 pending.push((inner, cursor));
                 continue;
             }
-            match long_paths::open(&inner, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC) {
+            match long_paths::open(&inner, HELD, ResolveFlags::empty()) {
                 Ok(_) => return Beneath::Denied,
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
                 Err(_) => return Beneath::Unknown,
@@ -184,7 +185,7 @@ pub fn holds_denied(view: &View, path: &Path) -> Beneath {
 
 fn names_in(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = long_paths::open(directory, flags)?;
+    let directory = long_paths::open(directory, flags, ResolveFlags::empty())?;
     let names = Dir::new(directory)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
     let names: io::Result<Vec<_>> = names.collect();
     Ok(names?.into_iter().filter(|name| name != b"." && name != b"..").collect())

@@ -92,7 +92,7 @@ pub(crate) fn judge_open(
     let reason = match kind {
         // It has no name yet; a link gives it one, and is judged then.
         FileType::Directory if how.flags.contains(OFlags::TMPFILE) => {
-            reason_for(view.entry(object.path()?, UNNAMED.as_ref()))
+            reason_for(view.entry(object.name()?.as_path(), UNNAMED.as_ref()))
         }
         // It is not opened for writing, whoever asks: the kernel tells the broker why.
         FileType::Directory if writes => None,

@@ -15,7 +15,7 @@
 
 use super::entry::{Entry, has_default_acl};
 use super::trees::{Trees, covers};
-use kernel::identity::{Identity, identity};
+use kernel::identity::{HELD, Identity, hold_followed, identity};
 use kernel::request::Confirmed;
 use kernel::self_proc::{own_link, path_of};
 use kernel::shortcuts::Shortcut;
@@ -132,8 +132,7 @@ impl Reserve {
                 Need::File => fs::mknodat(&place, &name, FileType::RegularFile, Mode::empty(), 0)?,
                 _ => fs::mkdirat(&place, &name, Mode::empty())?,
             }
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let object = fs::openat(&place, &name, flags, Mode::empty())?;
+            let object = fs::openat(&place, &name, HELD, Mode::empty())?;
             Ok(Waiting { number, object, need })
         };
         let waiting = needs.enumerate().map(make).collect::<io::Result<Vec<_>>>()?;
@@ -158,9 +157,8 @@ impl Reserve {
         mut directories: impl Iterator<Item = &'a Path>,
         mut needs: impl Iterator<Item = Need>,
     ) -> bool {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let is_kin = |path| {
-            let directory = fs::open(path, flags, Mode::empty())?;
+            let directory = hold_followed(path)?;
             self.is_kin_of(&directory, &own_link(&directory))
         };
         self.serves_reads = Shortcut::RESERVE.is_open()

@@ -16,7 +16,7 @@ use kernel::identity::Identity;
 use kernel::limits;
 use kernel::object::Object;
 use kernel::threads::lock;
-use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::fs::{self, FileType};
 use rustix::io::{self, Errno};
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -41,12 +41,9 @@ impl OwnPaths {
         if !place.was_free {
             return Err(Errno::NOENT);
         }
-        let entry = &place.entry;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = fs::openat(entry.parent(), entry.last(), flags, Mode::empty())?;
-        let file = Object::of(file)?;
+        let file = place.entry.hold()?;
         let bound = bound::file_of(fs::fstat(socket)?.st_ino)?;
-        let device = fs::fstat(entry.parent())?.st_dev;
+        let device = fs::fstat(place.entry.parent())?.st_dev;
         let identity = file.identity();
         // Of files on one file system, or in one subvolume, no two have one number, as long as both are there.
         let can_be = match place.has_subvolumes {

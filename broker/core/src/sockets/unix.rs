@@ -29,7 +29,7 @@ impl Peer {
     /// Follows `path` as connect(2) does for the target.
     pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
         let object = path::resolve(target, TargetFd::CWD, path, true, false)?;
-        let name = object.path()?.to_owned();
+        let name = object.name()?.as_path().to_owned();
         Ok(Self { object, name })
     }
 
