@@ -13,23 +13,30 @@ const ENTRY_MAX: usize = 1 << 13;
 const LENGTH: u16 = 0xfff;
 const EXTENDED: u16 = 0x4000;
 
+/// The kinds of entries in which there are submodules: those, and directories that are not told further (sparse index).
+const SUBMODULE: u32 = 0o16;
+const DIRECTORY: u32 = 0o4;
+
 /// What an index says of submodules.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Links {
-    /// Their paths.
+    /// Their paths, and with a slash at the end those of directories that can have some.
     pub(super) names: Vec<Vec<u8>>,
     /// The index that the rest is in.
     pub(super) base: Option<Vec<u8>>,
 }
 
-/// The submodules that `index` names; none if it is no index, or larger than what is `left` to be read.
+/// The submodules that `index` names; none if it is no index, is one of both kinds that differ, of which a command can have
+/// made the wrong one, or is larger than what is `left` to be read.
 pub(super) fn links(mut index: &File, left: &mut u64) -> Option<Links> {
     let size = index.metadata().ok()?.len();
-    HASHES.into_iter().find_map(|hash| {
-        *left = left.checked_sub(size)?;
+    *left = left.checked_sub(size)?;
+    let mut all = HASHES.into_iter().filter_map(|hash| {
         index.rewind().ok()?;
         Pieces::of(index, size).links(hash)
-    })
+    });
+    let links = all.next()?;
+    all.all(|other| other == links).then_some(links)
 }
 
 /// What is read, as far as it is needed.
@@ -82,12 +89,13 @@ impl<R: Read> Pieces<R> {
         let (mut name, mut names) = (Vec::new(), Vec::new());
         for _ in 0..count {
             let left = usize::try_from(self.left).ok()?;
-            let (length, is_submodule) =
-                entry(self.next(left.min(ENTRY_MAX))?, hash, version, &mut name)?;
+            let (length, kind) = entry(self.next(left.min(ENTRY_MAX))?, hash, version, &mut name)?;
             self.skip(length)?;
-            if is_submodule {
+            if [SUBMODULE, DIRECTORY].contains(&kind) {
                 // In one that is split, an entry without a name stands for one of the other.
-                names.push(Some(name.clone()).filter(|name| !name.is_empty())?);
+                let mut name = Some(name.clone()).filter(|name| !name.is_empty())?;
+                name.extend_from_slice(if kind == DIRECTORY { b"/" } else { b"" });
+                names.push(name);
             }
         }
         let base = self.base(hash)?;
@@ -110,12 +118,12 @@ impl<R: Read> Pieces<R> {
     }
 }
 
-/// How long the entry at the beginning of `bytes` is, and whether it is a submodule, as git reads it. Its name replaces or
-/// continues `name` where that matters: of submodules, and where the next one continues it. None if there is none, and where
+/// How long the entry at the beginning of `bytes` is, and of which kind, as git reads it. Its name replaces or
+/// continues `name` where that matters: where there can be submodules, and where the next one continues it. None if there is none, and where
 /// versions of git would disagree.
-fn entry(bytes: &[u8], hash: usize, version: u32, name: &mut Vec<u8>) -> Option<(usize, bool)> {
+fn entry(bytes: &[u8], hash: usize, version: u32, name: &mut Vec<u8>) -> Option<(usize, u32)> {
     let mut begin = 40 + hash + 2;
-    let is_submodule = number(bytes, 24)? >> 12 & 0xf == 0o16;
+    let kind = number(bytes, 24)? >> 12 & 0xf;
     let flags = u16::from_be_bytes(*bytes.get(begin - 2..)?.first_chunk()?);
     begin += if flags & EXTENDED != 0 { 2 } else { 0 };
     if version == 4 {
@@ -132,13 +140,13 @@ fn entry(bytes: &[u8], hash: usize, version: u32, name: &mut Vec<u8>) -> Option<
         None => rest.iter().position(|byte| *byte == 0)?,
     };
     let own = rest.get(..length).filter(|_| rest.get(length) == Some(&0))?;
-    if is_submodule || version == 4 {
+    if [SUBMODULE, DIRECTORY].contains(&kind) || version == 4 {
         name.extend_from_slice(own);
         // It would end there for some.
         Some(()).filter(|()| !own.contains(&0))?;
     }
     let end = begin + length;
-    Some((if version == 4 { end + 1 } else { (end + 8) & !7 }, is_submodule))
+    Some((if version == 4 { end + 1 } else { (end + 8) & !7 }, kind))
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -193,6 +201,8 @@ mod tests {
             // git looks at the kind alone (S_IFMT), whatever is above it.
             let high = gitlinks(&index(&[(0o360_000, "sub")], b"", hash), hash);
             assert_eq!(high, Some((vec![b"sub".to_vec()], None)));
+            let sparse = gitlinks(&index(&[(0o040_000, "d")], b"sdir\0\0\0\0", hash), hash);
+            assert_eq!(sparse, Some((vec![b"d/".to_vec()], None)));
             let tree = gitlinks(&index(&entries, b"TREE\0\0\0\x02ab", hash), hash);
             assert_eq!(tree, Some((vec![b"deep/sub".to_vec()], None)));
             assert_eq!(gitlinks(&index(&entries, b"link\0\0\0\x02ab", hash), hash), None);
@@ -236,6 +246,29 @@ mod tests {
         let mut inner = index(&[(0o160_000, "sub/x")], b"", 20);
         inner[77] = 0;
         assert_eq!(parse(&inner, 20), None);
+    }
+
+    /// With names of objects of 32 bytes it is one for `sub`, and with 20 for another: only the settings of the
+    /// repository, which are not read here, say which git takes it for.
+    #[test]
+    fn what_is_an_index_in_two_ways_is_none() {
+        let mut both = index(&[(0o160_000, "sub")], b"", 32);
+        both[72..74].copy_from_slice(&10_u16.to_be_bytes());
+        both[74..84].copy_from_slice(b"other-name");
+        both[92..100].copy_from_slice(b"TREE\0\0\0\x04");
+        let names = |hash| Some(parse(&both, hash)?.concat());
+        assert_eq!(
+            [20, 32].map(names),
+            [&b"other-name"[..], b"sub"].map(|name| Some(name.to_vec()))
+        );
+        let dir = kernel::test_directory::TestDirectory::new();
+        let read = |bytes: &[u8]| {
+            std::fs::write(dir.path("index"), bytes).unwrap();
+            links(&File::open(dir.path("index")).unwrap(), &mut 1000)
+        };
+        assert_eq!(read(&both), None);
+        both[99] = 5;
+        assert_eq!(read(&both).unwrap().names, [b"sub"]);
     }
 
     #[test]

@@ -73,6 +73,13 @@ pub fn find(top: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Submodu
                 return None;
             }
             let top = top.join(OsStr::from_bytes(&name));
+            // Of what is in a directory that should not be there, only objects tell.
+            if name.ends_with(b"/") {
+                if top.exists() {
+                    return None;
+                }
+                continue;
+            }
             let git = directory(&top.join(".git"));
             let is_usual =
                 git.as_ref().is_some_and(|git| usual.iter().any(|place| git.starts_with(place)));

@@ -699,6 +699,59 @@ fn submodules_that_are_there_at_launch_keep_the_repositories_that_they_have() {
     });
 }
 
+/// Writes the index anew. By names of objects of 20 bytes its entry is another one, by the 32 that it has the same.
+const OF_TWO_KINDS: &str = "
+old = open('.git/index', 'rb').read()
+entry = old[12:72] + b'\\0\\x0a' + b'other-name' + old[84:92]
+open('.git/index', 'wb').write(old[:8] + b'\\0\\0\\0\\1' + entry + b'TREE\\0\\0\\0\\4' + b'x' * 24)
+";
+/// The same with `d` as a directory that is not told further (gitformat-index(5), Sparse directory entries).
+const SPARSE: &str = "
+import subprocess
+tree = bytes.fromhex(subprocess.check_output(['git', 'rev-parse', 'HEAD:d'], text=True))
+entry = bytes(26) + b'\\x40\\0' + bytes(12) + tree + b'\\x40\\2' + b'\\x40\\0' + b'd/' + bytes(6)
+open('.git/index', 'wb').write(b'DIRC\\0\\0\\0\\3\\0\\0\\0\\1' + entry + b'sdir' + bytes(24))
+";
+
+#[test]
+fn no_index_that_an_earlier_run_left_hides_a_submodule() {
+    for_each_user(|user| {
+        for (format, sub, hide) in [("sha256", "sub", OF_TWO_KINDS), ("sha1", "d/sub", SPARSE)] {
+            let sandbox = host(user);
+            sandbox.file("work/hide.py", hide);
+            let make = format!(
+                "set -e; rm -rf .git; git init -q --object-format={format} .; git init -q --object-format={format} {sub}
+                 git -C {sub} commit -q --allow-empty -m x; git add {sub} 2> /dev/null; git commit -qm x
+                 git config core.sparseCheckout true; echo '/*' > .git/info/sparse-checkout"
+            );
+            sandbox.sh_outside(&make).succeeds();
+            let mark = sandbox.name("outside/ran");
+            let attack = format!(
+                "printf '[core]\\nfsmonitor = \"touch {mark};false\"\\n' >> {sub}/.git/config"
+            );
+            under(&sandbox, "agent", &attack).fails();
+            let hidden = under(&sandbox, "agent", "python3 hide.py");
+            hidden.succeeds();
+            for preset in ["agent", "build"] {
+                let inside = under(&sandbox, preset, &attack);
+                let outside = sandbox.sh_outside("git status");
+                let has_run = sandbox.path("outside/ran").exists();
+                assert_eq!(has_run, preset == "build", "{format}: {inside:#?} {outside:#?}");
+            }
+        }
+        // What a sparse index leaves out, and is not there, keeps nobody from anything.
+        let sandbox = host(user);
+        let make = "mkdir d e && touch d/f e/f && git add . && git commit -qm x && git sparse-checkout set --cone --sparse-index e";
+        sandbox.sh_outside(make).succeeds();
+        under(
+            &sandbox,
+            "agent",
+            "git init -q e/new && echo x > e/x && git add e/x && git commit -qm y",
+        )
+        .succeeds();
+    });
+}
+
 #[test]
 fn everyday_work_with_git_goes_on() {
     for_each_user(|user| {
