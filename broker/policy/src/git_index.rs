@@ -26,8 +26,8 @@ pub(super) struct Links {
     pub(super) base: Option<Vec<u8>>,
 }
 
-/// The submodules that `index` names; none if it is no index, is one of both kinds that differ, of which a command can have
-/// made the wrong one, or is larger than what is `left` to be read.
+/// The submodules that `index` names; none if it is no index, is one of both kinds that differ, of which a command can
+/// have made the wrong one, or is larger than what is `left` to be read.
 pub(super) fn links(mut index: &File, left: &mut u64) -> Option<Links> {
     let size = index.metadata().ok()?.len();
     *left = left.checked_sub(size)?;
@@ -85,11 +85,14 @@ impl<R: Read> Pieces<R> {
         if !header.starts_with(b"DIRC") || !(2..=4).contains(&version) {
             return None;
         }
+        let size = self.left;
         self.skip(12)?;
-        let (mut name, mut names) = (Vec::new(), Vec::new());
+        let (mut name, mut names, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..count {
             let left = usize::try_from(self.left).ok()?;
-            let (length, kind) = entry(self.next(left.min(ENTRY_MAX))?, hash, version, &mut name)?;
+            let (length, kind, is_whole) =
+                entry(self.next(left.min(ENTRY_MAX))?, hash, version, &mut name)?;
+            starts.push(if is_whole { size - self.left } else { 0 });
             self.skip(length)?;
             if [SUBMODULE, DIRECTORY].contains(&kind) {
                 // In one that is split, an entry without a name stands for one of the other.
@@ -98,19 +101,28 @@ impl<R: Read> Pieces<R> {
                 names.push(name);
             }
         }
-        let base = self.base(hash)?;
+        let base = self.base(hash, &starts, size - self.left)?;
         Some(Links { names, base })
     }
 
     /// The index that the extensions after the entries say the rest is in. After them comes a name of an object alone.
-    fn base(&mut self, hash: usize) -> Option<Option<Vec<u8>>> {
+    /// None if by what they say of where entries begin and end, git would read others (index.threads).
+    fn base(&mut self, hash: usize, starts: &[u64], after: u64) -> Option<Option<Vec<u8>>> {
         let end = u64::try_from(hash).ok()?;
         let mut base = None;
         while self.left > end {
             let length: usize = number(self.next(8)?, 4)?.try_into().ok()?;
-            if self.next(8)?.starts_with(b"link") {
-                let name = self.next(8 + hash)?.get(8..8 + hash)?;
-                base = Some(Some(name.to_vec()).filter(|_| length >= hash)?);
+            match &self.next(8)?.first_chunk::<4>()?.to_owned() {
+                b"link" => {
+                    let name = self.next(8 + hash)?.get(8..8 + hash)?;
+                    base = Some(Some(name.to_vec()).filter(|_| length >= hash)?);
+                }
+                b"EOIE" if u64::from(number(self.next(12)?, 8)?) != after => return None,
+                b"IEOT" => {
+                    let blocks = self.next(length.checked_add(8)?)?.get(12..length + 8)?;
+                    Some(()).filter(|()| are_all(blocks, starts))?;
+                }
+                _ => {}
             }
             self.skip(length.checked_add(8)?)?;
         }
@@ -118,10 +130,27 @@ impl<R: Read> Pieces<R> {
     }
 }
 
-/// How long the entry at the beginning of `bytes` is, and of which kind, as git reads it. Its name replaces or
-/// continues `name` where that matters: where there can be submodules, and where the next one continues it. None if there is none, and where
-/// versions of git would disagree.
-fn entry(bytes: &[u8], hash: usize, version: u32, name: &mut Vec<u8>) -> Option<(usize, u32)> {
+/// Whether `blocks`, each where it begins and how many it has, are all the entries, which begin where `starts` says.
+fn are_all(blocks: &[u8], starts: &[u64]) -> bool {
+    let mut left = starts;
+    let is_next = |block: &[u8]| {
+        let (start, count) = (number(block, 0)?, number(block, 4)?);
+        let (these, others) = left.split_at_checked(count.try_into().ok()?)?;
+        left = others;
+        (these.first() == Some(&start.into())).then_some(())
+    };
+    blocks.chunks(8).map(is_next).all(|next| next.is_some()) && left.is_empty()
+}
+
+/// How long the entry at the beginning of `bytes` is, of which kind, and whether it has its whole name, as git reads it.
+/// That replaces or continues `name` where that matters: where there can be submodules, and where the next one continues it.
+/// None if there is none, and where versions of git would disagree.
+fn entry(
+    bytes: &[u8],
+    hash: usize,
+    version: u32,
+    name: &mut Vec<u8>,
+) -> Option<(usize, u32, bool)> {
     let mut begin = 40 + hash + 2;
     let kind = number(bytes, 24)? >> 12 & 0xf;
     let flags = u16::from_be_bytes(*bytes.get(begin - 2..)?.first_chunk()?);
@@ -133,6 +162,7 @@ fn entry(bytes: &[u8], hash: usize, version: u32, name: &mut Vec<u8>) -> Option<
     } else {
         name.clear();
     }
+    let is_whole = name.is_empty();
     let rest = bytes.get(begin..)?;
     let told = Some(usize::from(flags & LENGTH)).filter(|told| *told < LENGTH.into());
     let length = match told {
@@ -146,7 +176,7 @@ fn entry(bytes: &[u8], hash: usize, version: u32, name: &mut Vec<u8>) -> Option<
         Some(()).filter(|()| !own.contains(&0))?;
     }
     let end = begin + length;
-    Some((if version == 4 { end + 1 } else { (end + 8) & !7 }, kind))
+    Some((if version == 4 { end + 1 } else { (end + 8) & !7 }, kind, is_whole))
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -205,6 +235,16 @@ mod tests {
             assert_eq!(sparse, Some((vec![b"d/".to_vec()], None)));
             let tree = gitlinks(&index(&entries, b"TREE\0\0\0\x02ab", hash), hash);
             assert_eq!(tree, Some((vec![b"deep/sub".to_vec()], None)));
+            let second = u32::try_from(12 + (40 + hash + 2 + 1 + 8) / 8 * 8).unwrap();
+            for (first, second, known) in [(12, second, true), (12, 13, false), (13, second, false)]
+            {
+                let numbers = [20, 1, first, 1, second, 2].map(u32::to_be_bytes).concat();
+                let table = [&b"IEOT"[..], &numbers].concat();
+                let found = gitlinks(&index(&entries, &table, hash), hash);
+                assert_eq!(found.is_some(), known, "{first} {second}");
+            }
+            let end = gitlinks(&index(&entries, b"EOIE\0\0\0\x04\0\0\0\x0d", hash), hash);
+            assert_eq!(end, None);
             assert_eq!(gitlinks(&index(&entries, b"link\0\0\0\x02ab", hash), hash), None);
             let base = vec![9; hash];
             let size = u32::try_from(hash).unwrap().to_be_bytes();

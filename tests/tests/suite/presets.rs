@@ -713,16 +713,33 @@ entry = bytes(26) + b'\\x40\\0' + bytes(12) + tree + b'\\x40\\2' + b'\\x40\\0' +
 open('.git/index', 'wb').write(b'DIRC\\0\\0\\0\\3\\0\\0\\0\\1' + entry + b'sdir' + bytes(24))
 ";
 
+/// The same with an entry of no submodule, and one in an extension that others name as where the entries begin.
+const IN_BLOCKS: &str = "
+import hashlib
+old = open('.git/index', 'rb').read()
+number = lambda value: value.to_bytes(4, 'big')
+headers = b'ABCD' + number(72), b'IEOT' + number(12)
+blocks = headers[0] + old[12:84] + headers[1] + number(1) + number(92) + number(1)
+end = b'EOIE' + number(24) + number(84) + hashlib.sha1(b''.join(headers)).digest()
+plain = old[12:36] + number(0o100644) + old[40:84]
+open('.git/index', 'wb').write(old[:12] + plain + blocks + end + bytes(20))
+";
+
 #[test]
 fn no_index_that_an_earlier_run_left_hides_a_submodule() {
     for_each_user(|user| {
-        for (format, sub, hide) in [("sha256", "sub", OF_TWO_KINDS), ("sha1", "d/sub", SPARSE)] {
+        let cases = [
+            ("sha256", "sub", OF_TWO_KINDS),
+            ("sha1", "d/sub", SPARSE),
+            ("sha1", "sub", IN_BLOCKS),
+        ];
+        for (format, sub, hide) in cases {
             let sandbox = host(user);
             sandbox.file("work/hide.py", hide);
             let make = format!(
                 "set -e; rm -rf .git; git init -q --object-format={format} .; git init -q --object-format={format} {sub}
                  git -C {sub} commit -q --allow-empty -m x; git add {sub} 2> /dev/null; git commit -qm x
-                 git config core.sparseCheckout true; echo '/*' > .git/info/sparse-checkout"
+                 git config core.sparseCheckout true; echo '/*' > .git/info/sparse-checkout; git config index.threads 4"
             );
             sandbox.sh_outside(&make).succeeds();
             let mark = sandbox.name("outside/ran");
@@ -736,7 +753,7 @@ fn no_index_that_an_earlier_run_left_hides_a_submodule() {
                 let inside = under(&sandbox, preset, &attack);
                 let outside = sandbox.sh_outside("git status");
                 let has_run = sandbox.path("outside/ran").exists();
-                assert_eq!(has_run, preset == "build", "{format}: {inside:#?} {outside:#?}");
+                assert_eq!(has_run, preset == "build", "{hide}: {inside:#?} {outside:#?}");
             }
         }
         // What a sparse index leaves out, and is not there, keeps nobody from anything.
