@@ -1,6 +1,8 @@
-//! The symbolic links inside of what presets protect: a program that obeys the directory obeys what they lead to. It reads
-//! directories and changes nothing.
+//! The symbolic links at and inside of what presets protect: a program that obeys the directory obeys what they lead to. It
+//! reads directories and changes nothing.
 
+use super::path_memory::Memory;
+use kernel::locate::Located;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
@@ -28,4 +30,14 @@ pub(super) fn of(directory: &Path, deepest: usize) -> Vec<PathBuf> {
         }
     }
     links
+}
+
+/// Where `links` lead, and by which links.
+pub(super) fn followed(links: &[PathBuf], memory: &mut Memory) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for link in links {
+        let (Located { path, links, .. }, _) = memory.locate_as_far(link);
+        found.extend(links.into_iter().map(|link| link.path).chain([path]));
+    }
+    found
 }

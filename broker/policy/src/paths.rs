@@ -12,6 +12,7 @@ use super::path_memory::Memory;
 use super::remarks::Remarks;
 use super::split::Split;
 use super::trees::{self, InTrees, in_trees};
+use super::without::plain;
 use super::{inner_links, origins, presets, reach, reopened, unexpanded};
 use kernel::locate::{Found, Located};
 use rules::files::Files;
@@ -218,8 +219,8 @@ impl Paths<'_> {
                     self.name_missing(item, &located.path);
                 }
             }
-            if !is_own && denial == Denial::Write && names_a_link {
-                let also = self.also_denied(&located.path, last.as_ref(), writable);
+            if !is_own && denial == Denial::Write {
+                let also = self.also_denied((&located.path, &rest, text), last.as_ref(), writable);
                 also.into_iter().for_each(|pattern| deny(self.remarks, pattern, item));
             }
             let pattern = Pattern::beside(last.as_ref(), &located.path, rest);
@@ -245,16 +246,23 @@ impl Paths<'_> {
         Ok(patterns)
     }
 
-    /// What a preset denies with `path`: something on the way, and what links inside lead to.
+    /// What a preset denies with a path, or with the one name in it that `text` spells as a glob: something on the way, and
+    /// what links lead to.
     fn also_denied(
         &mut self,
-        path: &Path,
+        (path, rest, text): (&Path, &[Component], &str),
         beside: Option<&Pattern>,
         writable: &[Grant],
     ) -> Vec<Pattern> {
-        let above = self.above(path, beside, writable).into_iter();
-        let linked = self.linked_inside(path, writable);
-        above.chain(linked.iter().map(|path| Pattern::literal(path))).collect()
+        let (above, linked) = match rest {
+            [] => (self.above(path, beside, writable), self.linked(path, writable)),
+            [_] => (
+                None,
+                self.linked(&path.join(plain(text.rsplit('/').next().unwrap_or(text))), writable),
+            ),
+            _ => return Vec::new(),
+        };
+        above.into_iter().chain(linked.iter().map(|path| Pattern::literal(path))).collect()
     }
 
     /// What is not a directory yet on the way to `path` and must not become a file, which it could only in what is
@@ -272,22 +280,21 @@ impl Paths<'_> {
         Some(pattern.naming_no_file(self.memory.is_no_file(above)))
     }
 
-    /// Where links in `directory` lead, if it is one, and by which links, as far as that is `writable`: nothing that holds all
-    /// that an allowed path does.
-    fn linked_inside(&mut self, directory: &Path, writable: &[Grant]) -> Vec<PathBuf> {
+    /// Where `path` leads if it is a link, or links in it if it is a directory, and by which links, as far as that is
+    /// `writable`: nothing that holds all that an allowed path does.
+    fn linked(&mut self, path: &Path, writable: &[Grant]) -> Vec<PathBuf> {
         let holds_allowed = |path: &Path| writable.iter().any(|it| it.path.starts_with(path));
-        if !matches!(self.memory.look(directory), Ok(Found::Directory)) || holds_allowed(directory)
-        {
-            return Vec::new();
-        }
-        let mut found = Vec::new();
-        for link in inner_links::of(directory, inner_links::DEPTH) {
-            let (Located { path, links, .. }, _) = self.memory.locate_as_far(&link);
-            found.extend(links.into_iter().map(|link| link.path).chain([path]));
-        }
-        found.retain(|path| {
-            let is_writable = writable.iter().any(|it| path.starts_with(&it.path));
-            is_writable && !path.starts_with(directory) && !holds_allowed(path)
+        let links = match self.memory.look(path) {
+            Ok(Found::Link(_)) => vec![path.to_owned()],
+            Ok(Found::Directory) if !holds_allowed(path) => {
+                inner_links::of(path, inner_links::DEPTH)
+            }
+            _ => return Vec::new(),
+        };
+        let mut found = inner_links::followed(&links, &mut self.memory);
+        found.retain(|end| {
+            let is_writable = writable.iter().any(|it| end.starts_with(&it.path));
+            is_writable && !end.starts_with(path) && !holds_allowed(end)
         });
         found
     }

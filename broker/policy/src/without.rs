@@ -32,7 +32,7 @@ fn list<'a>(key: &Key, written: &'a mut Written) -> Option<&'a mut Vec<Item>> {
 }
 
 /// `text` without the brackets around one letter: presets write `.clinerules/[h]ooks` where what leads there may be made.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let (mut plain, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('[') {
         plain.push_str(before);

@@ -329,12 +329,17 @@ fn nothing_is_planted_that_git_runs_outside() {
 /// Editors and agents follow links in their directories.
 #[test]
 fn what_links_inside_protected_directories_lead_to_is_protected() {
-    const MAKE: &str = "mkdir -p .vscode .claude/commands conf skills/one src; ln -s ../conf/tasks.json ../conf/later.json .vscode
+    const MAKE: &str = "mkdir -p .vscode .claude/commands .github tools .yarn/releases conf skills/one src on
+        ln -s ../on .github/hooks; ln -s ../conf/bazel tools/bazel; ln -s ../../conf/yarn.cjs .yarn/releases
+        ln -s ../conf/tasks.json ../conf/later.json .vscode
         ln -s ../skills .claude; ln -s ../../src/prompt.md .claude/commands/x.md; ln -s .. .vscode/all; ln -s ../../elsewhere .vscode
         touch conf/tasks.json conf/other skills/one/SKILL.md src/prompt.md src/main.c";
-    const PROTECTED: [&str; 5] = [
+    const PROTECTED: [&str; 8] = [
         "conf/tasks.json",
         "conf/later.json",
+        "conf/bazel",
+        "conf/yarn.cjs",
+        "on/x.json",
         "skills/one/SKILL.md",
         "skills/new",
         "src/prompt.md",
@@ -1125,24 +1130,37 @@ fn on_the_way_to_a_cache_nothing_but_directories_is_made() {
 /// Many keep their settings in a repository, and links to it in the home.
 #[test]
 fn settings_that_links_in_the_home_lead_to_are_not_written_in_the_repository_that_has_them() {
-    const SETTINGS: [&str; 7] =
-        ["git", "fish", "systemd", "tmux", "zsh", "autostart", "environment.d"];
+    const SETTINGS: [&str; 9] = [
+        ".config/git",
+        ".config/fish",
+        ".config/systemd",
+        ".config/tmux",
+        ".config/zsh",
+        ".config/autostart",
+        ".config/environment.d",
+        ".local/bin",
+        ".local/share/applications",
+    ];
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
-        sandbox.dir("home/.config");
-        for name in SETTINGS {
-            sandbox.dir(format!("work/{name}"));
+        for directory in ["home/.config", "home/.local", "home/.local/share"] {
+            sandbox.dir(directory);
+        }
+        let name =
+            |it: &'static str| std::path::Path::new(it).file_name().unwrap().to_str().unwrap();
+        for it in SETTINGS {
+            sandbox.dir(format!("work/{}", name(it)));
             std::os::unix::fs::symlink(
-                sandbox.path(format!("work/{name}")),
-                sandbox.path(format!("home/.config/{name}")),
+                sandbox.path(format!("work/{}", name(it))),
+                sandbox.path(format!("home/{it}")),
             )
             .unwrap();
         }
         let script = "for d in */; do echo x >$d/made; done; echo x >made";
         under(&sandbox, "agent", script).succeeds();
         let made = |it: &str| sandbox.path(format!("work/{it}/made")).exists();
-        for name in SETTINGS {
-            assert!(!made(name), "{name}");
+        for it in SETTINGS {
+            assert!(!made(name(it)), "{it}");
         }
         assert!(made("."));
     });
