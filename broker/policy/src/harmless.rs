@@ -104,7 +104,7 @@ const MADE: [&str; 20] = [
     ".zig-cache",
 ];
 /// Visible names, anywhere in the home, of directories from which programs are run or load code.
-const PROGRAMS: [&str; 18] = [
+const PROGRAMS: [&str; 19] = [
     "Applications",
     "Desktop",
     "Library",
@@ -120,6 +120,7 @@ const PROGRAMS: [&str; 18] = [
     "miniforge3",
     "node_modules",
     "perl5",
+    "public_html",
     "sbin",
     "site-packages",
     "snap",
@@ -291,7 +292,8 @@ impl<'a> Ground<'a> {
             return None;
         }
         if let Some(inner) = self.tree().and_then(|tree| path.strip_prefix(tree).ok()) {
-            return inner.iter().all(is_visible_or_made).then(|| self.work.to_owned());
+            let is_harmless = |name| is_visible_or_made(name) && !presets::is_obeyed(name);
+            return inner.iter().all(is_harmless).then(|| self.work.to_owned());
         }
         let home = self.home()?;
         let inner = path.strip_prefix(home).ok()?;
@@ -440,6 +442,7 @@ mod tests {
             "/home/u/.local/share/pnpm/x",
             "/home/u/node_modules/x/index.js",
             "/home/u/Desktop/x.desktop",
+            "/home/u/public_html/x.php",
             "/home/u/src/other/.git/hooks/pre-commit",
             "/home/u/src/other/.envrc",
             "/home/u/lib/python3/site-packages/x.pth",
@@ -479,6 +482,8 @@ mod tests {
             "/work/.envrc",
             "/work/.gitmodules.tmp.1",
             "/work/sub/.idea/x",
+            "/work/mise.toml",
+            "/work/sub/HEAD",
             "/work/../etc/x",
         ] {
             assert_eq!(advised("/work", path), None, "{path}");

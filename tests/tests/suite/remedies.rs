@@ -380,6 +380,7 @@ fn nothing_is_advised_that_programs_outside_run_or_obey_or_serve() {
             ".cargo/bin",
             ".cache/tool",
             ".local/bin",
+            "public_html",
         ];
         dirs.iter().for_each(|dir| drop(sandbox.dir(format!("home/{dir}"))));
         sandbox.dir("work/.git");
@@ -399,6 +400,9 @@ fn nothing_is_advised_that_programs_outside_run_or_obey_or_serve() {
             "~/bin",
             ".git/config",
             ".envrc",
+            "mise.toml",
+            "HEAD",
+            "~/public_html/x.php",
             "~/.cache/p10k.zsh",
             "~/.cache/pre-commit",
             "~/.cache/tool/x",
@@ -566,7 +570,7 @@ fn the_working_directory_is_not_advised_learned_or_granted_as_a_whole() {
 
 /// Whoever follows the line would let the hooks of other repositories be written, or what a link leads to.
 #[test]
-fn a_directory_that_holds_something_and_a_link_are_not_advised_by_their_own_name() {
+fn a_directory_that_holds_something_a_link_and_a_program_are_not_advised_by_their_own_name() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
         for directory in ["home/empty", "home/projects", "home/projects/x", "home/.config"] {
@@ -574,8 +578,12 @@ fn a_directory_that_holds_something_and_a_link_are_not_advised_by_their_own_name
         }
         sandbox.file("home/notes", "");
         std::os::unix::fs::symlink(".config", sandbox.path("home/settings")).unwrap();
+        sandbox.file("home/projects/tool", "");
+        sandbox.sh_outside("chmod 755 ~/projects/tool").succeeds();
         let policy = sandbox.file("p.json", "{\"filesystem\":{}}");
         for (script, advised) in [
+            ("echo x >> ~/projects/tool", false),
+            ("rm ~/projects/tool", false),
             ("touch ~/projects", false),
             ("chmod 700 ~/projects", false),
             ("touch -h ~/settings", false),

@@ -10,6 +10,7 @@ use rules::pattern::Pattern;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What the broker does for no process that confined itself, or became another user.
@@ -225,10 +226,13 @@ fn literal(path: &str) -> String {
     written
 }
 
-/// Whether `place` is a link, or a directory that holds something.
+/// Whether `place` is a link, a program, or a directory that holds something.
 pub(crate) fn leads_further(place: &Path) -> bool {
     let is_empty = || place.read_dir().is_ok_and(|mut entries| entries.next().is_none());
-    place.is_symlink() || place.is_dir() && !is_empty()
+    place.symlink_metadata().is_ok_and(|found| match found.file_type() {
+        kind if kind.is_dir() => !is_empty(),
+        kind => kind.is_symlink() || kind.is_file() && found.mode() & 0o111 != 0,
+    })
 }
 
 /// What to do instead where a program wants this path, and of whom that is said.
