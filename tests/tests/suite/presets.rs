@@ -1022,7 +1022,6 @@ fn a_repository_that_is_a_loop_of_links_stays_one() {
     });
 }
 
-/// As the cache of npx in a home without one.
 /// What each package manager makes first in a home without any: archives that it reads and tools that it runs.
 #[test]
 fn package_managers_fill_their_caches_from_an_empty_home() {
@@ -1062,6 +1061,20 @@ fn package_managers_fill_their_caches_from_an_empty_home() {
             assert!(sandbox.path("home").join(cache).join("new/tool").exists(), "{manager}");
             assert!(!sandbox.path("home/other").exists(), "{manager}");
         }
+    });
+}
+
+/// Another program made what the cache lies in, and a path in the cache is denied.
+#[test]
+fn a_cache_with_a_denied_path_is_filled_beside_others() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.dir("home/.cache");
+        sandbox.dir("home/go");
+        let script = "set -e; mkdir -p ~/.cache/ccache/tmp ~/go/pkg/mod/golang.org ~/go/pkg/mod/cache/download; \
+                      touch ~/.cache/ccache/stats; ! touch ~/.cache/ccache/ccache.conf";
+        under(&sandbox, "agent", script).succeeds();
+        assert!(sandbox.path("home/.cache/ccache/stats").exists());
     });
 }
 
