@@ -320,7 +320,7 @@ impl Paths<'_> {
         if let Some(item) = items.iter().find(|item| item.text.starts_with('@')) {
             let name = &item.text;
             return Err(item.origin.error(format!(
-                "'{name}' is an abstract socket, which only network.allowAllUnixSockets lets be reached; \
+                "'{name}' is an abstract socket, which no policy allows; \
                  write './{name}' for a path of that name"
             )));
         }

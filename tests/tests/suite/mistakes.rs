@@ -112,7 +112,7 @@ const POLICIES: &[(&str, &str, &[&str])] = &[
         &["write the path that it has here"],
     ),
     ("a.yaml", "filesystem:\n  denyRead: [D:/keys]\n", &["'/mnt/d/keys' under WSL"]),
-    ("a.yaml", "network:\n  allowUnixSockets: ['@bus']\n", &["network.allowAllUnixSockets"]),
+    ("a.yaml", "network:\n  allowUnixSockets: ['@bus']\n", &["no policy allows"]),
     ("a.yaml", "network:\n  allowedDomains: [10.0.0.0/8]\n", &["write each address"]),
     ("a.yaml", "network:\n  allowedDomains: [.a.org]\n", &["write '*.a.org'"]),
     ("a.yaml", "network:\n  allowedDomains: ['::1']\n", &["in brackets: '[::1]'"]),

@@ -321,6 +321,18 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
             ("echo x > /tmp/.attach_pid7".to_owned(), JAVA, "kill -QUIT PID"),
             ("touch src/a; chmod 4755 src/a".to_owned(), NOT_SO, r#"["./src/a"]"#),
             (
+                python("socket.socket(socket.AF_UNIX).bind(\"\\0landstrip-own\")"),
+                "no policy allows abstract Unix sockets: ",
+                "use one with a path, such as in $TMPDIR",
+            ),
+            ("mkdir ~/.cpanm".to_owned(), "for cpanm: ", "PERL_CPANM_HOME=$TMPDIR/cpanm"),
+            ("mkdir ~/.distcc".to_owned(), "for distcc: ", "DISTCC_DIR=$TMPDIR"),
+            (
+                "[ -w ~ ]".to_owned(),
+                "for a tool that needs a home that it may write: ",
+                "HOME=$TMPDIR",
+            ),
+            (
                 "echo x > /tmp/tmpfaBcDeF".to_owned(),
                 "for tmpfile(3), which ignores TMPDIR, if nobody else uses /tmp: ",
                 r#"filesystem.allowWrite += ["/tmp"]"#,
@@ -335,8 +347,8 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
             ),
             (
                 python("socket.socket(socket.AF_UNIX).connect(\"\\0landstrip-test\")"),
-                TOO_MUCH,
-                r#"network.allowAllUnixSockets = true for ["@landstrip-test"]"#,
+                "no policy allows abstract Unix sockets: ",
+                "use one with a path, such as in $TMPDIR",
             ),
             (
                 python(
@@ -645,7 +657,7 @@ fn tmux_is_told_how_to_have_a_server_of_its_own() {
             |script: &str| sandbox.landstrip(["-p", policy.to_str().unwrap(), "sh", "-c", script]);
         let outcome = run("TMUX_TMPDIR=/var/tmp tmux -L landstrip-test new -d 'echo x > made'");
         outcome.fails();
-        let said = line(&outcome, "for a tmux of its own, with network.allowLocalBinding = true: ");
+        let said = line(&outcome, "for a tmux of its own: ");
         assert_eq!(said, Some("TMUX_TMPDIR=$TMPDIR tmux -L NAME"), "{outcome:#?}");
         assert_eq!(line(&outcome, "to allow this: "), None, "{outcome:#?}");
         let own = "SHELL=/bin/sh TMUX_TMPDIR=$TMPDIR tmux -L NAME new -d 'echo x > made; echo y > ../outside/made; tmux wait-for -S end; sleep 60' \

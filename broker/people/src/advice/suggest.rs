@@ -286,7 +286,8 @@ impl Grounds<'_> {
             push_new(&mut advice.tops, self.shown(&top));
         } else if places::is_of_kernel(path) {
         } else if self.ground().is_temporary(path) {
-            places::instead(path).into_iter().for_each(|way| push_new(&mut advice.instead, way));
+            let ways = self.instead_of_shared(path).into_iter();
+            ways.for_each(|way| push_new(&mut advice.instead, way));
             push_new(&mut advice.temporary, self.shown(path));
         } else if self.ground().is_harmless(path) && !self.reaches_further(path) {
             // It is put in another one's place, or called otherwise each time; or it is all that there is here.
@@ -300,8 +301,9 @@ impl Grounds<'_> {
             let beneath = self.ground().beneath(path);
             if beneath.is_empty() {
                 advice.unknown.push(path.to_owned());
-                let own = places::instead(path).filter(|_| path.starts_with("/run"));
+                let own = self.instead_of_shared(path).filter(|_| path.starts_with("/run"));
                 let ways = own.into_iter().chain(places::instead_of_packages(path));
+                let ways = ways.chain(self.instead_in_home(path));
                 ways.for_each(|way| push_new(&mut advice.instead, way));
                 if self.missing.iter().any(|missing| missing.starts_with(path)) {
                     push_new(&mut advice.instead, places::MAKE_FIRST);
@@ -334,9 +336,8 @@ impl Grounds<'_> {
                 if harmless::is_socket(path) {
                     return add(&mut advice.allow, "network.allowUnixSockets", quote(target));
                 }
-                places::instead(path)
-                    .into_iter()
-                    .for_each(|way| push_new(&mut advice.instead, way));
+                let ways = self.instead_of_shared(path).into_iter();
+                ways.for_each(|way| push_new(&mut advice.instead, way));
                 push_new(&mut advice.servers, quote(target));
             }
             (NetworkOperation::Bind, None, Some(address))
@@ -367,7 +368,7 @@ impl Grounds<'_> {
                 }
             }
             (_, None, None) if target.starts_with('@') => {
-                add(&mut advice.too_much, "network.allowAllUnixSockets = true", quote(target));
+                push_new(&mut advice.instead, places::ABSTRACT);
             }
             (_, None, None) if target.starts_with("unix") && !network.allow_local_binding => {
                 add(&mut advice.allow, BINDING, "true".to_owned());

@@ -1,9 +1,8 @@
 //! A word of the command line that is asked about: a path, or a host with its port.
 
-use super::answer::{Answer, Layer, Rule};
+use super::answer::{Answer, Layer};
 use super::{InForce, hosts, paths};
 use proxy_hosts::domain::{Host, NAME_MAX, parse_port, split_port};
-use rules::address::{AddressVerdict, Endpoint};
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
 use std::path::Path;
@@ -31,8 +30,8 @@ fn answer_one(in_force: &InForce<'_>, word: &OsStr) -> Result<Reply, String> {
                 hosts::about(in_force, host, port).map_err(|why| format!("{host}: {why}"))?;
             return Ok(Reply { subject: format!("{host}:{port}"), answers });
         }
-        if let Some(name) = text.strip_prefix('@') {
-            let answers = vec![about_abstract(in_force, name)];
+        if text.starts_with('@') {
+            let answers = vec![about_abstract(in_force)];
             return Ok(Reply { subject: text.to_owned(), answers });
         }
         no_question(text).map_or(Ok(()), Err)?;
@@ -41,23 +40,13 @@ fn answer_one(in_force: &InForce<'_>, word: &OsStr) -> Result<Reply, String> {
     Ok(Reply { subject: path.display().to_string(), answers })
 }
 
-/// What may be done with a socket outside that has an abstract name.
-fn about_abstract(in_force: &InForce<'_>, name: &str) -> Answer {
-    let endpoint = Endpoint::UnixAbstract(name.as_bytes().to_vec());
-    let addresses = &in_force.judges.addresses;
-    match addresses.connect(&endpoint) {
-        AddressVerdict::Perform => {
-            let rule = Rule::of_value(in_force.origins(), "network.allowAllUnixSockets", "true");
-            Answer::yes("connect", Layer::Broker, "allowed").under(rule)
-        }
-        _ => {
-            let layer = match addresses.unix.reach_abstract {
-                true => Layer::Broker,
-                false => Layer::Landlock,
-            };
-            Answer::no("connect", layer, "abstract sockets outside can never be reached")
-        }
-    }
+/// What may be done with a socket outside that has an abstract name: nothing, under every policy.
+fn about_abstract(in_force: &InForce<'_>) -> Answer {
+    let layer = match in_force.judges.addresses.unix.reach_abstract {
+        true => Layer::Broker,
+        false => Layer::Landlock,
+    };
+    Answer::no("connect", layer, "abstract sockets outside can never be reached")
 }
 
 /// What is wrong with a word that names neither a path nor a host with its port.

@@ -20,8 +20,12 @@ pub(super) const OWN_SANDBOX: (&str, &str) = (
 );
 /// More entries than that of one directory are named by it.
 const SIBLINGS_MAX: usize = 3;
+type Way = (&'static [u8], &'static str, &'static str);
+/// What the words about a server of the command's own end with, where it may have none yet.
+const WITH_SERVERS: &str = ", with network.allowLocalBinding = true";
+const SHARED: &str = "filesystem.allowWrite += [\"/tmp\"]";
 /// Programs that heed no TMPDIR, by how what they make is called: of what it is said, and what to do instead.
-const INSTEAD: [(&[u8], &str, &str); 7] = [
+const INSTEAD: [Way; 8] = [
     (
         b"S-",
         "for a screen of its own, with network.allowLocalBinding = true",
@@ -35,11 +39,8 @@ const INSTEAD: [(&[u8], &str, &str); 7] = [
     (b".ZendSem.", "for PHP", "php -d opcache.lockfile_path=$TMPDIR"),
     (b".java_pid", JAVA, "kill -QUIT PID"),
     (b".attach_pid", JAVA, "kill -QUIT PID"),
-    (
-        b"tmpf",
-        "for tmpfile(3), which ignores TMPDIR, if nobody else uses /tmp",
-        "filesystem.allowWrite += [\"/tmp\"]",
-    ),
+    (b"tmpf", "for tmpfile(3), which ignores TMPDIR, if nobody else uses /tmp", SHARED),
+    (b"lua_", "for os.tmpname of Lua, which ignores TMPDIR, if nobody else uses /tmp", SHARED),
     (
         b"pnpm-",
         "for pnpm 12, whose locks ignore TMPDIR, with your user's number (id -u)",
@@ -47,6 +48,19 @@ const INSTEAD: [(&[u8], &str, &str); 7] = [
          \"/tmp/pnpm-modules-swaps-ID\"]",
     ),
 ];
+/// The same of programs that keep something in the home.
+const INSTEAD_OF_HOME: [Way; 9] = [
+    (b".cabal", "for cabal", "CABAL_DIR=$TMPDIR/cabal"),
+    (b".cpanm", "for cpanm", "PERL_CPANM_HOME=$TMPDIR/cpanm"),
+    (b".crates", "for cargo install", "cargo install --root DIRECTORY"),
+    (b".distcc", "for distcc", "DISTCC_DIR=$TMPDIR"),
+    (b".gunicorn", "for gunicorn", "gunicorn --no-control-socket"),
+    (b".ipython", "for IPython", "IPYTHONDIR=$TMPDIR/ipython"),
+    (b"chromium", CHROMIUM.0, CHROMIUM.1),
+    (b"google-chrome", CHROMIUM.0, CHROMIUM.1),
+    (b"bazel", "for Bazel", "bazel --output_user_root=$TMPDIR/bazel"),
+];
+const CHROMIUM: (&str, &str) = ("for Chromium", "--no-sandbox --user-data-dir=$TMPDIR/chromium");
 const JAVA: &str =
     "as jcmd and jstack only work through /tmp, to make the process print its stacks";
 /// What to do where a program asks whether the nearest directory that is there may be written.
@@ -54,6 +68,11 @@ pub(super) const MAKE_FIRST: (&str, &str) = (
     "for a tool that checks first whether it may create an allowed directory in there",
     "create that outside first (mkdir -p)",
 );
+/// What to do where a program asks whether the home may be written.
+const HOME: (&str, &str) = ("for a tool that needs a home that it may write", "HOME=$TMPDIR");
+/// What to do about a socket without a path.
+pub(super) const ABSTRACT: (&str, &str) =
+    ("no policy allows abstract Unix sockets", "use one with a path, such as in $TMPDIR");
 /// What a lone `*` allows.
 pub(super) const STAR: (&str, &str) = (
     "'*' in filesystem.allowWrite matches only what exists at launch",
@@ -106,6 +125,20 @@ impl Grounds<'_> {
             let is_new = !self.is_protected(place) && !self.is_allowed(place);
             is_new && place != self.work && helps(place) && fits(place)
         })
+    }
+
+    /// What to do instead where a program wants `path` among what other programs have there.
+    pub(super) fn instead_of_shared(&self, path: &Path) -> Option<(&'static str, &'static str)> {
+        let (what, text) = instead(&INSTEAD, path)?;
+        let has_servers = self.network.allow_local_binding;
+        Some((what.strip_suffix(WITH_SERVERS).filter(|_| has_servers).unwrap_or(what), text))
+    }
+
+    /// The same in the home.
+    pub(super) fn instead_in_home(&self, path: &Path) -> Option<(&'static str, &'static str)> {
+        let inner = path.strip_prefix(self.home?).ok()?;
+        let is_all = ["", ".config"].map(Path::new).contains(&inner);
+        if is_all { Some(HOME) } else { instead(&INSTEAD_OF_HOME, inner) }
     }
 
     /// What is known to be harmless depends on this of them.
@@ -236,10 +269,10 @@ pub(crate) fn leads_further(place: &Path) -> bool {
 }
 
 /// What to do instead where a program wants this path, and of whom that is said.
-pub(super) fn instead(path: &Path) -> Option<(&'static str, &'static str)> {
+fn instead(ways: &[Way], path: &Path) -> Option<(&'static str, &'static str)> {
     let of = |name: &OsStr| {
-        let is_its = |(start, ..): &&(&[u8], _, _)| name.as_bytes().starts_with(start);
-        INSTEAD.iter().find(is_its).map(|(_, what, text)| (*what, *text))
+        let is_its = |(start, ..): &&Way| name.as_bytes().starts_with(start);
+        ways.iter().find(is_its).map(|(_, what, text)| (*what, *text))
     };
     path.iter().find_map(of)
 }
@@ -248,6 +281,7 @@ pub(super) fn instead(path: &Path) -> Option<(&'static str, &'static str)> {
 pub(super) fn instead_of_denied(path: &Path) -> Option<(&'static str, &'static str)> {
     match path.file_name()?.as_bytes() {
         b".python-version" => Some(("for uv init", "--no-pin-python")),
+        b".erlang.cookie" => Some(("for an Erlang node", "-setcookie NAME")),
         b".git" if !path.exists() => Some(("for a new repository", "git init, run outside")),
         _ => None,
     }

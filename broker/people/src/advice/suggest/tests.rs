@@ -158,7 +158,13 @@ fn what_is_not_known_to_be_harmless_is_not_suggested() {
         (
             &["/home/u"],
             OUTSIDE,
-            r#"["~"]; for a tool that checks first whether it may create an allowed directory in there: create that outside first (mkdir -p)"#,
+            r#"["~"]; for a tool that needs a home that it may write: HOME=$TMPDIR; for a tool that checks first whether it may create an allowed directory in there: create that outside first (mkdir -p)"#,
+        ),
+        (&["/home/u/.cpanm"], OUTSIDE, r#"["~/.cpanm"]; for cpanm: PERL_CPANM_HOME=$TMPDIR/cpanm"#),
+        (
+            &["/home/u/.cache/bazel"],
+            OUTSIDE,
+            r#"["~/.cache/bazel"]; for Bazel: bazel --output_user_root=$TMPDIR/bazel"#,
         ),
         (&["/opt/landstrip/bin/other"], OUTSIDE, r#"["/opt/landstrip/bin/other"]"#),
         (&["/tmp/x", "/var/tmp/y"], TEMPORARY, r#"["/tmp/x", "/var/tmp/y"]"#),
@@ -263,12 +269,20 @@ fn sockets_have_the_key_that_is_for_them() {
             "network.allowNetwork = true",
             "option IP_ADD_MEMBERSHIP",
         ),
-        (network(Connect, "@name"), "network.allowAllUnixSockets = true", "@name"),
     ] {
         assert_eq!(
             said(&[denial]),
             format!("not suggested, as it opens too much: {key} for [\"{target}\"]")
         );
+    }
+}
+
+#[test]
+fn abstract_sockets_have_one_with_a_path_instead() {
+    for operation in [NetworkOperation::Bind, NetworkOperation::Connect] {
+        let line = said(&[Denial::Network(operation, b"@name".to_vec())]);
+        let expected = "use one with a path, such as in $TMPDIR";
+        assert_eq!(line, format!("no policy allows abstract Unix sockets: {expected}"));
     }
 }
 
