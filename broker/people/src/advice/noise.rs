@@ -7,6 +7,22 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
+/// Where programs keep what they remember, by what they make there first: npm, Composer, dconf, GHCi, Guile, Java,
+/// Neovim and Subversion.
+const KEPT: [&str; 11] = [
+    ".cache/dconf",
+    ".cache/guile",
+    ".cache/nvim",
+    ".config/composer",
+    ".ghc",
+    ".java",
+    ".local/share/composer",
+    ".local/share/nvim",
+    ".npm",
+    ".npm/_logs",
+    ".subversion",
+];
+
 /// Whether nobody misses what was refused.
 pub fn is_noise(denial: &Denial) -> bool {
     match denial {
@@ -47,7 +63,8 @@ pub fn is_noise_of_success(denial: &Denial) -> bool {
                 || is_of_memory_killer(path)
                 || is_index_lock(path)
                 || is_database(path)
-                || [".npm", ".npm/_logs"].iter().any(|directory| path.ends_with(directory))
+                || KEPT.iter().any(|directory| path.ends_with(directory))
+                || lies_in(path, ".java/.userPrefs", |_| true)
         }
         Denial::Network(NetworkOperation::Connect, target) => {
             target.starts_with(b"netlink ")
@@ -313,6 +330,11 @@ mod tests {
             ("/work/a-journal", false),
             ("/home/u/.npm", true),
             ("/home/u/.npm/_logs", true),
+            ("/home/u/.local/share/nvim", true),
+            ("/home/u/.local/share/nvim/site", false),
+            ("/home/u/.java/.userPrefs/.user.lock.u", true),
+            ("/home/u/.subversion", true),
+            ("/home/u/.subversion/auth", false),
             ("/home/u/.npm/_cacache", false),
             ("/proc/12/oom_score_adj", true),
             ("/home/u/oom_score_adj", false),
