@@ -76,9 +76,19 @@ def _reported(report: Optional[str]) -> List[str]:
     return ["--report", report]
 
 
+def beyond_streams(descriptor: int) -> int:
+    """The same at a number that is no standard stream's: where this process has none of these, new descriptors get theirs."""
+    if descriptor > 2:
+        return descriptor
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(descriptor)
+
+
 def _sealed(text: str) -> int:
     """A descriptor that ``text`` is read from, by which nobody can rewrite it."""
-    descriptor = os.memfd_create("policy", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    descriptor = beyond_streams(os.memfd_create("policy", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(text.encode())

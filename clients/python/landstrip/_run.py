@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import IO, Any, AnyStr, Callable, Generic, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union, overload
 
 from ._asking import Asking, Granted, OnAsk
-from ._invocation import Command, Policies, Report, check_limits, launch, words
+from ._invocation import Command, Policies, Report, beyond_streams, check_limits, launch, words
 from ._reports import Collector, Denial, Result
 
 #: How long a command that was asked to end may take before it is killed, in seconds.
@@ -172,13 +172,14 @@ def channels(is_asked: bool) -> Iterator[Channels]:
     """Landstrip's ends are closed at the end of the block, those of this process where it fails."""
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
         reading, trap = os.pipe()
-        theirs.callback(os.close, trap)
         receiver = ours.enter_context(open(reading, "rb", buffering=0))
+        trap = beyond_streams(trap)
+        theirs.callback(os.close, trap)
         if is_asked:
             asking, asker = socket.socketpair()
             ours.enter_context(asking)
-            theirs.enter_context(asker)
-            number = asker.fileno()
+            number = beyond_streams(asker.detach())
+            theirs.callback(os.close, number)
             yield Channels(receiver, asking, ["--trap-fd", str(trap), "--ask", str(number)], (trap, number))
         else:
             yield Channels(receiver, None, ["--trap-fd", str(trap)], (trap,))

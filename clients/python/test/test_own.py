@@ -258,6 +258,24 @@ class Own(unittest.TestCase):
 
         self.assertEqual(asyncio.run(body()), 143)
 
+    def test_a_process_without_standard_streams_runs_commands(self) -> None:
+        self.world.write("daemon.py", """if True:
+            import os, sys, landstrip
+            sys.stdout = sys.stderr = None
+            os.closerange(0, 3)
+            policy = {"filesystem": {"allowWrite": ["."]}}
+            result = landstrip.run(["sh", "-c", "echo out; touch ~/made; exit 3"], policy=policy, on_ask=lambda _: "once",
+                                   capture_output=True, cwd=sys.argv[1], program=sys.argv[2] or None)
+            with open(sys.argv[3], "w") as file:
+                file.write(f"{result.status} {result.ended_by} {result.stdout!r}")
+            os._exit(0)
+        """)
+        told = self.world.path("told")
+        words = [sys.executable, self.world.path("daemon.py"), self.world.path("work"), PROGRAM or "", told]
+        subprocess.run(words, env=self.world.env({"PYTHONPATH": str(PACKAGE)}), check=True)
+        self.assertEqual(pathlib.Path(told).read_text(), "3 tool b'out\\n'")
+        self.assertTrue(os.path.exists(self.world.path("home/made")))
+
     def test_a_signal_reaches_the_command(self) -> None:
         command = ["sh", "-c", "trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done"]
         with landstrip.spawn(command, policy={}, stdout=subprocess.PIPE, **self.options) as process:
