@@ -11,7 +11,7 @@ const { World } = require("./world");
 test("the examples of the README run", () => {
   const text = fs.readFileSync(path.join(__dirname, "../README.md"), "utf8");
   const examples = [...text.matchAll(/^```js\n(.*?)^```$/gms)].map(([, example]) => example);
-  const printed = [/^0 done\n\nrefused: write .*\/outside\/made\n/, /^1 [^]*<sandbox_violations>\ndeny write .*\/elsewhere\n<\/sandbox_violations>\n$/];
+  const printed = [/^0 done\n\nrefused: write '.*\/outside\/made'\n/, /^1 [^]*<sandbox_violations>\ndeny write .*\/elsewhere\n<\/sandbox_violations>\n$/];
   assert.strictEqual(examples.length, printed.length);
   examples.forEach((example, number) => {
     const world = new World();

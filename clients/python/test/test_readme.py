@@ -41,8 +41,8 @@ class Readme(unittest.TestCase):
                 self.assertEqual(said.returncode, 0, said.stderr)
                 self.assertTrue(said.stdout.startswith(expected), said)
                 if "on_ask" in example:
-                    self.assertIn(f": write {world.path('home/.npm/a')}\n0\n", said.stdout)
+                    self.assertIn(f": write {world.path('home/.npm/a')!r}\n0\n", said.stdout)
                     self.assertTrue(os.path.exists(world.path("home/.npm/a")))
                 if "test" in example:
-                    self.assertIn(f"refused: write {world.path('outside/made')}\n", said.stdout)
+                    self.assertIn(f"refused: write {world.path('outside/made')!r}\n", said.stdout)
                     self.assertTrue(os.path.exists(world.path("work/made")))

@@ -14,7 +14,7 @@ fn main() -> std::io::Result<()> {
     let command = Command::embedded(program).args(words).policy(Path::new(&policy));
     let outcome = command.status()?;
     for denial in &outcome.denials {
-        println!("refused: {} {}", denial.operation, denial.target);
+        println!("refused: {} {:?}", denial.operation, denial.target);
     }
     std::process::exit(outcome.status)
 }

@@ -72,8 +72,9 @@ fn one_file_confines_files_and_hosts_and_leaves_no_other() {
         let outcome =
             world.sh_outside(&format!("{HARNESS} sh -c '{}'", script.replace('\'', r"'\''")));
         outcome.exits(7);
-        let refused = format!("refused: write {}\n", world.name("outside/made"));
-        for text in ["0\n1\n2\n3\nhello", "403", "refused: connect denied.test:80\n", &refused] {
+        let refused = format!("refused: write {:?}\n", world.name("outside/made"));
+        for text in ["0\n1\n2\n3\nhello", "403", "refused: connect \"denied.test:80\"\n", &refused]
+        {
             assert!(outcome.stdout.contains(text), "{text}: {outcome:#?}");
         }
         assert!(world.read("work/said").contains("denied.test"));

@@ -16,10 +16,10 @@ pub fn test_in_a_sandbox(landstrip: &Path) -> std::io::Result<()> {
     }
     println!("{} {}", output.outcome.status, String::from_utf8_lossy(&output.stdout));
     for denial in &output.outcome.denials {
-        println!("refused: {} {}", denial.operation, denial.target);
+        println!("refused: {} {:?}", denial.operation, denial.target);
     }
     for rule in &output.outcome.advice {
-        println!("to allow this: {} += [\"{}\"]", rule.key, rule.value);
+        println!("to allow this: {} += [{:?}]", rule.key, rule.value);
     }
     Ok(())
 }
