@@ -49,7 +49,7 @@ const INSTEAD: [Way; 8] = [
     ),
 ];
 /// The same of programs that keep something in the home.
-const INSTEAD_OF_HOME: [Way; 9] = [
+const INSTEAD_OF_HOME: [Way; 10] = [
     (b".cabal", "for cabal", "CABAL_DIR=$TMPDIR/cabal"),
     (b".cpanm", "for cpanm", "PERL_CPANM_HOME=$TMPDIR/cpanm"),
     (b".crates", "for cargo install", "cargo install --root DIRECTORY"),
@@ -58,6 +58,7 @@ const INSTEAD_OF_HOME: [Way; 9] = [
     (b".ipython", "for IPython", "IPYTHONDIR=$TMPDIR/ipython"),
     (b"chromium", CHROMIUM.0, CHROMIUM.1),
     (b"google-chrome", CHROMIUM.0, CHROMIUM.1),
+    (b"nim", "for Nim", "nim c --nimcache:$TMPDIR/nim"),
     (b"bazel", "for Bazel", "bazel --output_user_root=$TMPDIR/bazel"),
 ];
 const CHROMIUM: (&str, &str) = ("for Chromium", "--no-sandbox --user-data-dir=$TMPDIR/chromium");

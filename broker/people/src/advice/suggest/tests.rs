@@ -162,6 +162,11 @@ fn what_is_not_known_to_be_harmless_is_not_suggested() {
         ),
         (&["/home/u/.cpanm"], OUTSIDE, r#"["~/.cpanm"]; for cpanm: PERL_CPANM_HOME=$TMPDIR/cpanm"#),
         (
+            &["/home/u/.cache/nim"],
+            OUTSIDE,
+            r#"["~/.cache/nim"]; for Nim: nim c --nimcache:$TMPDIR/nim"#,
+        ),
+        (
             &["/home/u/.cache/bazel"],
             OUTSIDE,
             r#"["~/.cache/bazel"]; for Bazel: bazel --output_user_root=$TMPDIR/bazel"#,
