@@ -13,27 +13,32 @@ fn main() -> Result<(), Box<dyn Error>> {
     compile_filters(&directory)
 }
 
-/// Compiles the filters into `filters.bin`, each different one once, and where each variant has its own into
-/// `filters.rs`.
+/// Compiles the filters into `filters.bin`, each different one once, as numbers of the instructions in
+/// `instructions.bin`, and where each variant has its own into `filters.rs`.
 fn compile_filters(directory: &Path) -> Result<(), Box<dyn Error>> {
     // Not the host's, on which this runs.
     let target = env::var("CARGO_CFG_TARGET_ARCH")?;
     let arch = Arch::named(&target)
         .ok_or_else(|| format!("landstrip's filter does not know the system calls of {target}"))?;
-    let mut programs = Vec::new();
-    let mut places = HashMap::new();
+    let (mut programs, mut instructions) = (Vec::new(), Vec::new());
+    let (mut places, mut numbers) = (HashMap::new(), HashMap::new());
     let mut index = vec![(0, 0); Variant::COUNT];
     for variant in Variant::every() {
-        let program = Program::compile(arch, variant)?.to_bytes();
-        let length = program.len();
+        let mut program = Vec::new();
+        for instruction in Program::compile(arch, variant)?.to_bytes().as_chunks::<8>().0 {
+            let new = u16::try_from(instructions.len())?;
+            let number = *numbers.entry(*instruction).or_insert(new);
+            instructions.extend((number == new).then_some(*instruction));
+            program.extend(number.to_le_bytes());
+        }
         // Not every flag makes a difference beside every other.
-        let start = *places.entry(program).or_insert_with_key(|program| {
+        index[variant.index()] = *places.entry(program).or_insert_with_key(|program| {
             programs.extend_from_slice(program);
-            programs.len() - program.len()
+            (programs.len() - program.len(), programs.len())
         });
-        index[variant.index()] = (start, start + length);
     }
     fs::write(directory.join("filters.bin"), programs)?;
+    fs::write(directory.join("instructions.bin"), instructions.as_flattened())?;
     fs::write(directory.join("filters.rs"), format!("{index:?}"))?;
     Ok(())
 }

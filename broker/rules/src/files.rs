@@ -44,11 +44,6 @@ impl Files {
         let is_open = !rules.cursor(root)?.any_depth();
         is_open.then_some(root)
     }
-
-    /// Denies writing `path`, an absolute canonical one, and all beneath, whatever allows it.
-    pub fn deny_write_path(&mut self, path: &Path) {
-        push_new(&mut self.deny_write, Pattern::literal(path));
-    }
 }
 
 /// Adds `item` unless it is there.

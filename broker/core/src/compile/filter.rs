@@ -2,6 +2,10 @@
 
 use landstrip_filter::Variant;
 
+/// Each instruction that a program has, once.
+static INSTRUCTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/instructions.bin"));
+
+/// The programs, as the numbers of their instructions: a megabyte otherwise.
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/filters.bin"));
 
 /// Where each variant's program starts and ends.
@@ -9,9 +13,12 @@ static PLACES: [(u32, u32); Variant::COUNT] = include!(concat!(env!("OUT_DIR"), 
 
 /// The filter for this variant, as the bytes that travel to the child: a program for
 /// `SECCOMP_SET_MODE_FILTER` (seccomp(2)).
-pub(crate) fn program(variant: Variant) -> &'static [u8] {
+pub(crate) fn program(variant: Variant) -> Vec<u8> {
     let (start, end) = PLACES[variant.index()];
-    &PROGRAMS[start as usize..end as usize]
+    let numbers = PROGRAMS[start as usize..end as usize].as_chunks().0.iter();
+    let numbers = numbers.map(|number| usize::from(u16::from_le_bytes(*number)));
+    let instructions: Vec<_> = numbers.map(|at| INSTRUCTIONS.as_chunks::<8>().0[at]).collect();
+    instructions.into_flattened()
 }
 
 /// That of a `variant` without a listener which leaves to the sandbox around what the table marks for that: what changes
@@ -21,7 +28,7 @@ pub(crate) fn leaving(variant: Variant, sockets: bool) -> Vec<u8> {
     const EROFS: u32 = 0x0005_0000 | 30;
     const EACCES: u32 = 0x0005_0000 | 13;
     let left = if sockets { [EROFS, EACCES] } else { [EROFS; 2] }.map(returning);
-    let mut program = program(variant | Variant::ALONE).to_vec();
+    let mut program = program(variant | Variant::ALONE);
     for instruction in program.as_chunks_mut().0 {
         if left.contains(instruction) {
             *instruction = returning(ALLOW);

@@ -1,6 +1,6 @@
 //! The plan for the child: what to execute, with which environment (execvp(3)).
 
-use common::wire::{Filter, MESSAGE_MAX, Plan, WireError};
+use common::wire::{MESSAGE_MAX, Plan, WireError};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -28,22 +28,6 @@ pub(crate) fn candidates(tool: &OsStr, path: Option<&OsStr>) -> Vec<Vec<u8>> {
             _ => [directory, b"/", tool].concat(),
         })
         .collect()
-}
-
-/// Encodes the filter, and the one for where there is no listener, if there is one. `by_number` says
-/// that the first notifies sendmsg(2).
-///
-/// # Errors
-/// Returns [`WireError::TooLarge`] if they do not fit a message.
-pub(crate) fn encode_filter(
-    by_number: bool,
-    program: &[u8],
-    alone: &[u8],
-) -> Result<Vec<u8>, WireError> {
-    let mut packet = vec![0; program.len() + alone.len() + Filter::HEADER];
-    let length = Filter { by_number, program, alone }.encode(&mut packet)?;
-    packet.truncate(length);
-    Ok(packet)
 }
 
 /// Encodes the plan.

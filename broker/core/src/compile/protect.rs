@@ -35,7 +35,7 @@ pub(crate) fn protect(
     let others = names_nearby(&protected, &policy.files.allow_write, mounts);
     for path in protected.iter().chain(&others.found) {
         notes.own_rule("filesystem.denyWrite", &Pattern::literal(path), PROTECTS);
-        policy.files.deny_write_path(path);
+        push_new(&mut policy.files.deny_write, Pattern::literal(path));
         // Nothing opens it.
         policy.files.allow_write_inside.retain(|inside| !inside.starts_with(path));
     }

@@ -10,6 +10,7 @@ use crate::domains::proxy::Proxy;
 use crate::files::view::{Reads, View};
 use crate::report::failure::Failure;
 use crate::report::traps::Reports;
+use common::wire;
 use kernel::features::Features;
 use kernel::{proc, target};
 use landstrip_filter::Variant;
@@ -104,7 +105,8 @@ pub(super) struct Filter {
     needs_broker: bool,
     /// Without a broker, calls are left to the sandbox around: `Some(true)` if those on sockets are as well.
     left: Option<bool>,
-    after_listener: bool,
+    /// The program notifies sendmsg(2).
+    by_number: bool,
 }
 
 impl Filter {
@@ -116,7 +118,7 @@ impl Filter {
             variant: variant(policy, unix, surroundings),
             needs_broker: *needs_broker,
             left: may_leave.then(|| network.allow_network || Needs::of(network).sockets),
-            after_listener: unix.datagrams,
+            by_number: unix.datagrams,
         }
     }
 
@@ -144,14 +146,18 @@ impl Filter {
     pub(super) fn send(&self, child: &LaunchChannel) -> Result<(), Failure> {
         let asking = filter::program(self.variant);
         let alone = match self.left {
-            Some(sockets) => Cow::from(filter::leaving(self.variant, sockets)),
-            None if self.needs_broker => Cow::default(),
-            None => filter::program(self.variant | Variant::ALONE).into(),
+            Some(sockets) => filter::leaving(self.variant, sockets),
+            None if self.needs_broker => Vec::new(),
+            None => filter::program(self.variant | Variant::ALONE),
         };
-        let packet = plan::encode_filter(self.after_listener, asking, &alone).map_err(|_| {
+        let message = wire::Filter { by_number: self.by_number, program: &asking, alone: &alone };
+        let mut packet = vec![0; wire::Filter::HEADER + asking.len() + alone.len()];
+        let length = message.encode(&mut packet).map_err(|_| {
             Failure::Internal("filter", "the program exceeds the message size".to_owned())
         })?;
-        child.send(&packet, None).map_err(|errno| Failure::system("send the filter", errno))
+        child
+            .send(&packet[..length], None)
+            .map_err(|errno| Failure::system("send the filter", errno))
     }
 }
 

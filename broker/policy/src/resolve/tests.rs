@@ -387,7 +387,7 @@ fn without_a_policy_the_working_directory_is_all() {
 fn implicit_denials_join_the_written_ones() {
     let mut files = Files { allow_write: vec!["/w".into()], ..Files::default() };
     for _ in 0..2 {
-        files.deny_write_path(Path::new("/w/policy.json"));
+        push_new(&mut files.deny_write, Pattern::literal(Path::new("/w/policy.json")));
         push_new(&mut files.deny_read, Pattern::literal(Path::new("/w/key")));
     }
     assert_eq!((files.deny_write.len(), files.deny_read.len()), (1, 1));
