@@ -254,12 +254,10 @@ impl Paths<'_> {
         beside: Option<&Pattern>,
         writable: &[Grant],
     ) -> Vec<Pattern> {
+        let name = text.rsplit('/').next().unwrap_or(text);
         let (above, linked) = match rest {
             [] => (self.above(path, beside, writable), self.linked(path, writable)),
-            [_] => (
-                None,
-                self.linked(&path.join(plain(text.rsplit('/').next().unwrap_or(text))), writable),
-            ),
+            [_] => (None, self.linked(&path.join(plain(name)), writable)),
             _ => return Vec::new(),
         };
         above.into_iter().chain(linked.iter().map(|path| Pattern::literal(path))).collect()
@@ -280,17 +278,19 @@ impl Paths<'_> {
         Some(pattern.naming_no_file(self.memory.is_no_file(above)))
     }
 
-    /// Where `path` leads if it is a link, or links in it if it is a directory, and by which links, as far as that is
-    /// `writable`: nothing that holds all that an allowed path does.
+    /// Where `path` leads, and links in it if it leads to a directory, and by which links, as far as that is `writable`:
+    /// nothing that holds all that an allowed path does.
     fn linked(&mut self, path: &Path, writable: &[Grant]) -> Vec<PathBuf> {
         let holds_allowed = |path: &Path| writable.iter().any(|it| it.path.starts_with(path));
-        let links = match self.memory.look(path) {
-            Ok(Found::Link(_)) => vec![path.to_owned()],
-            Ok(Found::Directory) if !holds_allowed(path) => {
-                inner_links::of(path, inner_links::DEPTH)
-            }
+        let end = match self.memory.look(path) {
+            Ok(Found::Link(_)) => self.memory.locate_as_far(path).0.path,
+            Ok(Found::Directory) => path.to_owned(),
             _ => return Vec::new(),
         };
+        let mut links = vec![path.to_owned()];
+        if !holds_allowed(&end) {
+            links.extend(inner_links::of(&end, inner_links::DEPTH));
+        }
         let mut found = inner_links::followed(&links, &mut self.memory);
         found.retain(|end| {
             let is_writable = writable.iter().any(|it| end.starts_with(&it.path));

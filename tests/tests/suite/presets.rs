@@ -330,16 +330,17 @@ fn nothing_is_planted_that_git_runs_outside() {
 #[test]
 fn what_links_inside_protected_directories_lead_to_is_protected() {
     const MAKE: &str = "mkdir -p .vscode .claude/commands .github tools .yarn/releases conf skills/one src on
-        ln -s ../on .github/hooks; ln -s ../conf/bazel tools/bazel; ln -s ../../conf/yarn.cjs .yarn/releases
+        ln -s ../on .github/hooks; ln -s ../conf/hook.sh on; ln -s ../conf/bazel tools/bazel; ln -s ../../conf/yarn.cjs .yarn/releases
         ln -s ../conf/tasks.json ../conf/later.json .vscode
         ln -s ../skills .claude; ln -s ../../src/prompt.md .claude/commands/x.md; ln -s .. .vscode/all; ln -s ../../elsewhere .vscode
         touch conf/tasks.json conf/other skills/one/SKILL.md src/prompt.md src/main.c";
-    const PROTECTED: [&str; 8] = [
+    const PROTECTED: [&str; 9] = [
         "conf/tasks.json",
         "conf/later.json",
         "conf/bazel",
         "conf/yarn.cjs",
         "on/x.json",
+        "conf/hook.sh",
         "skills/one/SKILL.md",
         "skills/new",
         "src/prompt.md",
