@@ -362,7 +362,7 @@ fn add_policy(policies: &mut Vec<Source>, value: OsString) -> Result<(), UsageEr
     }
     if value != "-" {
         policies.push(match value.to_str() {
-            Some(text) if text.starts_with('{') => Source::Text(text.to_owned()),
+            Some(text) if text.trim_start().starts_with('{') => Source::Text(text.to_owned()),
             Some(name) if presets::is_name(name) => Source::Preset(name.to_owned()),
             _ => Source::File(value.into()),
         });
@@ -520,6 +520,7 @@ mod tests {
             (&["--policy", "--", "tool"], vec![Source::Preset("--".to_owned())], 3),
             (&["-p", "agent", "tool"], vec![Source::Preset("agent".to_owned())], 3),
             (&["-p{}", "tool"], vec![Source::Text("{}".to_owned())], 2),
+            (&["-p", "\n {}", "tool"], vec![Source::Text("\n {}".to_owned())], 3),
             (&["-p", "./{}", "tool"], vec![file("./{}")], 3),
             (&["-p-", "--debug", "tool"], vec![Source::Stdin], 3),
         ] {
