@@ -23,12 +23,12 @@ pub const PATH_MAX: usize = 4096;
 /// Most directories and entries that are looked at for one path: some milliseconds' worth.
 const LOOKED_AT_MAX: usize = 10_000;
 
-/// Opens what a path of any length leads to, followed as `links` says.
+/// Opens what a path of any length leads to, followed as `links` says if that takes one step.
 ///
 /// # Errors
 /// Returns what openat2(2) returns; where the path is longer than that takes, also [`Errno::LOOP`] for a
 /// symbolic link on the way.
-pub fn open(path: &Path, flags: OFlags, links: ResolveFlags) -> io::Result<OwnedFd> {
+pub fn open(path: &Path, flags: OFlags, mut links: ResolveFlags) -> io::Result<OwnedFd> {
     let mut rest = path.as_os_str().as_bytes();
     let mut above = None;
     while rest.len() >= PATH_MAX {
@@ -38,6 +38,7 @@ pub fn open(path: &Path, flags: OFlags, links: ResolveFlags) -> io::Result<Owned
         let from = above.as_ref().map_or(fs::CWD, AsFd::as_fd);
         above = Some(fs::openat2(from, part, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?);
         rest = &after[1..];
+        links = ResolveFlags::NO_SYMLINKS;
     }
     let from = above.as_ref().map_or(fs::CWD, AsFd::as_fd);
     fs::openat2(from, rest, flags, Mode::empty(), links)

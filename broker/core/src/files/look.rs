@@ -263,8 +263,8 @@ pub fn denied(object: &Object, wanted: Access, view: &View) -> Option<(Access, P
 /// Which of what is `denied` is to be reported: what the file system refuses to the broker as well,
 /// which has the target's credentials, is not.
 pub fn worth_reporting(object: &Object, denied: Access) -> Option<FileOperation> {
-    let write = denied.write && object.permits(fs::Access::WRITE_OK);
-    let read = || denied.read && object.permits(fs::Access::READ_OK);
-    let write = write.then_some(FileOperation::Write);
-    write.or_else(|| read().then_some(FileOperation::Read))
+    if denied.write && object.permits(fs::Access::WRITE_OK) {
+        return Some(FileOperation::Write);
+    }
+    (denied.read && object.permits(fs::Access::READ_OK)).then_some(FileOperation::Read)
 }

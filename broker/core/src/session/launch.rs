@@ -155,9 +155,8 @@ impl Filter {
         let length = message.encode(&mut packet).map_err(|_| {
             Failure::Internal("filter", "the program exceeds the message size".to_owned())
         })?;
-        child
-            .send(&packet[..length], None)
-            .map_err(|errno| Failure::system("send the filter", errno))
+        packet.truncate(length);
+        child.send(&packet, None).map_err(|errno| Failure::system("send the filter", errno))
     }
 }
 
