@@ -5,7 +5,6 @@ use rustix::io::{self, Errno};
 use rustix::net::{
     self, AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, netlink,
 };
-use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 
 /// The kind of a question, and of an answer that is no error (SOCK_DIAG_BY_FAMILY in linux/sock_diag.h).
@@ -21,24 +20,16 @@ pub(super) const NLM_F_DUMP: u16 = 0x300;
 
 /// Asks for one socket, or for all that fit; what is answered can be received.
 pub(super) fn ask(question: &[u8], flags: u16) -> io::Result<OwnedFd> {
-    let socket = open()?;
-    send(&socket, question, flags)?;
-    Ok(socket)
-}
-
-fn open() -> io::Result<OwnedFd> {
     let (of, diag) = (SocketFlags::CLOEXEC, netlink::SOCK_DIAG);
-    net::socket_with(AddressFamily::NETLINK, SocketType::RAW, of, Some(diag))
-}
-
-/// `struct nlmsghdr { length u32, type u16, flags u16, sequence u32, port u32 }`, and what is asked.
-fn send(socket: &OwnedFd, question: &[u8], flags: u16) -> io::Result<()> {
+    let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, of, Some(diag))?;
+    // `struct nlmsghdr { length u32, type u16, flags u16, sequence u32, port u32 }`, and what is asked.
     let length = u32::try_from(HEADER + question.len()).map_err(|_| Errno::MSGSIZE)?;
     let mut message = length.to_ne_bytes().to_vec();
     message.extend([ANSWER.to_ne_bytes(), flags.to_ne_bytes()].as_flattened());
     message.extend([0; 8]);
     message.extend(question);
-    net::send(socket, &message, SendFlags::empty()).map(drop)
+    net::send(&socket, &message, SendFlags::empty())?;
+    Ok(socket)
 }
 
 /// Whether anybody listens where a connect to `address` would arrive: refusing that is worth a report.
@@ -57,16 +48,9 @@ pub fn anybody_receives(address: SocketAddr) -> bool {
 }
 
 fn is_there(address: SocketAddr, protocol: Protocol) -> io::Result<bool> {
-    thread_local! {
-        /// One that has been answered: to make and close another takes longer than a question. Whose answer did not
-        /// come is not asked again, so that none is taken for that to another question.
-        static ANSWERED: Cell<Option<OwnedFd>> = const { Cell::new(None) };
-    }
-    let socket = ANSWERED.take().map_or_else(open, Ok)?;
-    send(&socket, &question(address, protocol), NLM_F_REQUEST)?;
+    let socket = ask(&question(address, protocol), NLM_F_REQUEST)?;
     let mut answer = [0; 1024];
     let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
-    ANSWERED.set(Some(socket));
     let kind = answer[..length].get(4..6).and_then(|bytes| bytes.try_into().ok());
     // What is not there is told by an error message.
     Ok(kind.map(u16::from_ne_bytes) == Some(ANSWER))

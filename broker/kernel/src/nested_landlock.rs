@@ -6,17 +6,14 @@
 //! sandbox can raise that again, for the launcher gives CAP_SYS_RESOURCE up. The threads of a process share its
 //! limits: one that confines itself alone counts for all.
 
-#![allow(unsafe_code)] // for prlimit(2) of another process
-
-use super::errno;
 use super::limits;
 use super::request::Request;
 use super::target::{Target, TargetFd};
 use super::vfork_helper::{in_vfork_child, restrict};
-use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, Ipv4Addr, SocketAddrV4, SocketFlags, SocketType};
+use rustix::process::{self, Resource, Rlimit};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a domain of the target's own can forbid it beside what its sandbox does.
@@ -52,17 +49,13 @@ impl NestedLandlocks {
         self.0.store(true, Ordering::SeqCst);
         let most = limits::own_locks().checked_sub(own as u64).ok_or(Errno::PERM)?;
         let [current, before] = limits::locks(target)?;
-        let lowered = libc::rlimit { rlim_cur: current.min(most), rlim_max: before.min(most) };
+        let lowered = Rlimit { current: Some(current.min(most)), maximum: Some(before.min(most)) };
         // If it ends now, and another process of the user's gets its number, that one loses a limit that
         // nothing heeds. Of two threads that do this at a time, none raises what the other has lowered: the
         // broker lacks CAP_SYS_RESOURCE, and the call fails.
         request.confirm()?;
-        let thread = target.thread().as_raw_pid();
-        // SAFETY: reads one structure of this type, and writes none.
-        let result = unsafe {
-            libc::prlimit(thread, libc::RLIMIT_LOCKS, &raw const lowered, std::ptr::null_mut())
-        };
-        errno::result(result).map_err(|_| Errno::PERM)
+        let result = process::prlimit(Some(target.thread()), Resource::Locks, lowered);
+        result.map(drop).map_err(|_| Errno::PERM)
     }
 
     /// What `target` is in.

@@ -10,6 +10,7 @@ use super::self_proc::own_link;
 use super::target::{Target, TargetFd};
 use super::threads::lock;
 use nix::libc::{self, c_int};
+use nix::unistd;
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags, Stat};
 use rustix::io::{self, Errno};
@@ -71,17 +72,15 @@ pub fn of(target: Target, number: TargetFd) -> io::Result<OwnedFd> {
 /// # Errors
 /// Returns [`Errno::NOTTY`](rustix::io::Errno::NOTTY) if the descriptor does not lead to that.
 pub fn foreground(terminal: BorrowedFd<'_>) -> io::Result<c_int> {
-    let mut group = 0;
-    // SAFETY: the kernel writes one number.
-    errno::result(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGPGRP, &raw mut group) })?;
-    Ok(group)
+    let group = unistd::tcgetpgrp(terminal);
+    group.map(unistd::Pid::as_raw).map_err(|errno| Errno::from_raw_os_error(errno as i32))
 }
 
 /// Puts `group`, which must be of this process's session, into the foreground. The broker, which blocks SIGTTOU, may
 /// do so from the background (tcsetpgrp(3)).
 pub fn set_foreground(terminal: BorrowedFd<'_>, group: c_int) -> io::Result<()> {
-    // SAFETY: the kernel reads one number.
-    errno::result(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSPGRP, &raw const group) })
+    let set = unistd::tcsetpgrp(terminal, unistd::Pid::from_raw(group));
+    set.map_err(|errno| Errno::from_raw_os_error(errno as i32))
 }
 
 /// The first of this process's standard streams that leads to its controlling terminal.

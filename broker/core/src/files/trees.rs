@@ -10,13 +10,6 @@ pub(crate) type Trees<T> = QuickMap<PathBuf, T>;
 
 /// Whether one of the trees is still there and `path` lies in it.
 pub(super) fn covers(trees: &Trees<Identity>, path: &Path) -> bool {
-    /// Fewer than that are compared in less time than the names above a path are looked up in.
-    const FEW: usize = 8;
     let is_there = |tree: &Path, object: &Identity| identity_of(tree) == Some(*object);
-    if trees.len() < FEW {
-        let found =
-            trees.iter().any(|(tree, object)| path.starts_with(tree) && is_there(tree, object));
-        return found;
-    }
     path.ancestors().any(|tree| trees.get(tree).is_some_and(|object| is_there(tree, object)))
 }

@@ -11,8 +11,6 @@ pub enum Denial {
     File(FileOperation, Vec<u8>),
     /// On a socket: `address:port` or path.
     Network(NetworkOperation, Vec<u8>),
-    /// An address that a program binds to see whether it can, and does without.
-    Trial(Vec<u8>),
     /// A message by UDP, or another one that no proxy carries: to whom.
     Datagram(Vec<u8>),
     /// A lookup of a name, as a report calls it: one that the proxy answered, or one by UDP.
@@ -30,7 +28,6 @@ impl Denial {
     pub fn target(&self) -> &[u8] {
         let (Self::File(_, target)
         | Self::Network(_, target)
-        | Self::Trial(target)
         | Self::Datagram(target)
         | Self::Lookup { text: target, .. }
         | Self::Domain(target)) = self;

@@ -10,27 +10,14 @@
 use kernel::socket_filter::drop_all;
 use rustix::fd::AsFd;
 use rustix::io::{self, Errno};
-use rustix::net::{
-    self, AddressFamily, Ipv4Addr, SendFlags, Shutdown, SocketAddrV4, SocketFlags, SocketType,
-};
-use std::sync::OnceLock;
+use rustix::net::{self, Shutdown};
 
 /// Has the kernel send nothing on `socket` from now on, and receive nothing.
 ///
 /// # Errors
-/// Returns [`Errno::ACCESS`] on a kernel that would send all the same, else what shutdown(2) and
-/// setsockopt(2) return.
+/// Returns what shutdown(2) and setsockopt(2) return.
 pub(super) fn mute(socket: impl AsFd) -> io::Result<()> {
     drop_all(socket.as_fd())?;
-    static WORKS: OnceLock<bool> = OnceLock::new();
-    if *WORKS.get_or_init(|| is_mute_once_shut_down().unwrap_or(false)) {
-        shut_down(socket)
-    } else {
-        Err(Errno::ACCESS)
-    }
-}
-
-fn shut_down(socket: impl AsFd) -> io::Result<()> {
     match net::shutdown(socket, Shutdown::Write) {
         // What is not connected is shut down all the same.
         Ok(()) | Err(Errno::NOTCONN) => Ok(()),
@@ -38,21 +25,11 @@ fn shut_down(socket: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// Tries it, on a socket that sends to itself.
-fn is_mute_once_shut_down() -> io::Result<bool> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
-    // Without a loopback interface there is nobody to send to.
-    let _ = net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
-    let itself = net::getsockname(&socket)?;
-    shut_down(&socket)?;
-    Ok(net::sendto(&socket, b"", SendFlags::empty(), &itself).is_err())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use rustix::net::{AddressFamily, Ipv4Addr, SocketType};
 
     #[test]
     fn a_mute_socket_sends_nothing_though_it_is_connected_anew() {

@@ -194,11 +194,8 @@ impl Judge {
             }
             (AddressVerdict::ByPath | AddressVerdict::Refuse, _) => {}
         }
-        let is_trial = kind == AddressUse::Bind
-            && target.program().is_ok_and(|program| is_trial(&name, &program));
         request.confirm()?;
-        let denial = if is_trial { Denial::Trial(name) } else { Denial::Network(operation, name) };
-        self.traps.report(denial, reason);
+        self.traps.report(Denial::Network(operation, name), reason);
         Err(Errno::ACCESS)
     }
 
@@ -396,30 +393,6 @@ impl Judge {
             drop(ports);
             request.look_after()?;
             std::thread::sleep(PAUSE);
-        }
-    }
-}
-
-/// Whether `program`, the path of an executable, binds `address` to see whether it can: urllib3, that pip and
-/// venv have, looks so for IPv6.
-fn is_trial(address: &[u8], program: &Path) -> bool {
-    let is_python = program.file_name().is_some_and(|name| name.as_bytes().starts_with(b"python"));
-    address == b"[::1]:0" && is_python
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_trial_of_ipv6_is_known_by_address_and_program() {
-        for (address, program, expected) in [
-            ("[::1]:0", "/usr/bin/python3.11", true),
-            ("[::1]:8080", "/usr/bin/python3.11", false),
-            ("127.0.0.1:0", "/usr/bin/python3.11", false),
-            ("[::1]:0", "/usr/bin/node", false),
-        ] {
-            assert_eq!(is_trial(address.as_bytes(), Path::new(program)), expected, "{address}");
         }
     }
 }

@@ -35,12 +35,18 @@ pub fn is_noise(denial: &Denial) -> bool {
                 || is_of_pnpm(path)
                 || is_of_landstrip(path)
         }
-        Denial::Trial(_) => true,
+        Denial::Network(NetworkOperation::Bind, _) => is_trial(denial),
         Denial::Network(NetworkOperation::Connect, path) => {
             is_of_name_service(Path::new(OsStr::from_bytes(path))) || is_multipath(path)
         }
         _ => false,
     }
+}
+
+/// Whether an address is bound to see whether it can be: urllib3, that pip and venv have, looks so for IPv6. The port
+/// is any, and not told to anybody.
+pub(crate) fn is_trial(denial: &Denial) -> bool {
+    matches!(denial, Denial::Network(NetworkOperation::Bind, address) if address == b"[::1]:0")
 }
 
 /// Whether the program does the same without it, whether or not it succeeds: it is shown to nobody, though it can be asked

@@ -223,6 +223,7 @@ impl Grounds<'_> {
                     None => {}
                 }
             }
+            Denial::Network(..) if noise::is_trial(denial) => {}
             Denial::Network(operation, target) => {
                 if let Ok(target) = std::str::from_utf8(target) {
                     self.advise_socket(*operation, target, advice);
@@ -236,7 +237,6 @@ impl Grounds<'_> {
                     add(&mut advice.too_much, "network.allowNetwork = true", quote(&target));
                 }
             }
-            Denial::Trial(_) => {}
             Denial::Lookup { by_proxy, .. } => {
                 if let Some(name) = looked_up(denial) {
                     if let Some(rule) = rule_for(&self.network.denied_domains, name, None) {

@@ -61,7 +61,7 @@ pub(crate) fn denial_line(denial: &Denial) -> String {
     let (kind, operation) = match denial {
         Denial::File(FileOperation::Read, _) => ("Filesystem", "read"),
         Denial::File(FileOperation::Write, _) => ("Filesystem", "write"),
-        Denial::Network(NetworkOperation::Bind, _) | Denial::Trial(_) => ("Network", "bind"),
+        Denial::Network(NetworkOperation::Bind, _) => ("Network", "bind"),
         _ => ("Network", "connect"),
     };
     let layer = match denial {
@@ -115,7 +115,10 @@ mod tests {
                 network(NetworkOperation::Bind),
                 r#"{"Network":["bind","93.184.216.34:443","seccomp"]}"#,
             ),
-            (Denial::Trial(b"[::1]:1".to_vec()), r#"{"Network":["bind","[::1]:1","seccomp"]}"#),
+            (
+                Denial::Network(NetworkOperation::Bind, b"[::1]:1".to_vec()),
+                r#"{"Network":["bind","[::1]:1","seccomp"]}"#,
+            ),
             (
                 Denial::Datagram(b"[::1]:1".to_vec()),
                 r#"{"Network":["connect","[::1]:1","seccomp"]}"#,
