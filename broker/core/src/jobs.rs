@@ -200,7 +200,7 @@ impl Judge {
         request.confirm()?;
         let foreground = terminal::foreground(terminal)?;
         // Else another job of the caller's session has it. What has ended is not in anybody's way.
-        if foreground != group::own() && !group::members(foreground)?.is_empty() {
+        if foreground != group::own() && group::lives(foreground)? {
             self.must_be_inside(Pid::from_raw(foreground).ok_or(Errno::PERM)?)?;
         }
         self.must_be_inside(group)?;

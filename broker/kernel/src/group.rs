@@ -61,6 +61,16 @@ pub fn is_orphaned(group: i32) -> io::Result<bool> {
     }))
 }
 
+/// Whether somebody of `group` has not ended. Where processes are hidden, those that have ended count as well.
+pub fn lives(group: i32) -> io::Result<bool> {
+    match Pid::from_raw(group).map(process::test_kill_process_group) {
+        Some(Err(Errno::SRCH)) => Ok(false),
+        Some(Ok(())) => Ok(!members(group)?.is_empty() || proc::hides_processes()?),
+        // They may not be signalled, or are outside of this PID namespace.
+        _ => Ok(true),
+    }
+}
+
 /// The processes of `group` that have not ended.
 pub fn members(group: i32) -> io::Result<Vec<i32>> {
     let lives = |id: &i32| {

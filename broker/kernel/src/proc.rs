@@ -168,8 +168,22 @@ impl Status {
 pub fn may_go_on(thread: Pid) -> bool {
     match Status::of(thread) {
         Ok(status) => !status.rests(),
-        Err(errno) => ![Errno::NOENT, Errno::SRCH].contains(&errno),
+        // A mount of proc(5) with hidepid does not show one that is not dumpable.
+        Err(_) => !is_gone(thread),
     }
+}
+
+/// Whether there is no such thread any more, whatever proc(5) shows: getpriority(2) takes the id of any thread, and
+/// asks for no right.
+pub fn is_gone(thread: Pid) -> bool {
+    process::getpriority_process(Some(thread)) == Err(Errno::SRCH)
+}
+
+/// Whether proc(5) is mounted so that it need not show this user's own processes (hidepid).
+pub fn hides_processes() -> io::Result<bool> {
+    let table = read_records("/proc/self/mountinfo")?;
+    let table = String::from_utf8_lossy(&table);
+    Ok(table.lines().any(|line| line.contains(" /proc ") && line.contains("hidepid=")))
 }
 
 /// The value in the first line of `text` that begins with `name`.

@@ -12,4 +12,4 @@ mod usage;
 mod watch;
 
 pub use cgroup::own as own_group;
-pub use watch::Watch;
+pub use watch::{Uncounted, Watch};

@@ -8,6 +8,7 @@
 
 use super::cgroup::ControlGroup;
 use super::usage::Members;
+use kernel::proc;
 use kernel::threads::{SMALL_STACK, lock, spawn};
 use rules::policy::Limits;
 use rustix::event::{self, EventfdFlags};
@@ -29,6 +30,38 @@ const STATUS_OF_FILE_SIZE: i32 = common::exit::SIGNAL_BASE + 25;
 
 /// The process that helps the broker now, if there is one.
 type Helper = Box<dyn Fn() -> Option<Pid> + Send + Sync>;
+
+/// Why the command and what it starts cannot be counted.
+#[derive(Debug)]
+pub enum Uncounted {
+    /// The kernel does not list children.
+    NotListed,
+    /// Some of its processes could be hidden.
+    Hidden,
+    /// A system call failed.
+    System(Errno),
+}
+
+impl From<Errno> for Uncounted {
+    fn from(errno: Errno) -> Self {
+        Self::System(errno)
+    }
+}
+
+impl fmt::Display for Uncounted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotListed => {
+                f.write_str("this kernel does not list children in /proc (CONFIG_PROC_CHILDREN)")
+            }
+            Self::Hidden => f.write_str(
+                "/proc is mounted with hidepid, so that processes of the command could not be counted: mount it \
+                 without, or leave out limits.memory, processes and cpuSeconds",
+            ),
+            Self::System(errno) => errno.fmt(f),
+        }
+    }
+}
 
 /// Watches over one run.
 pub struct Watch {
@@ -54,17 +87,20 @@ impl Watch {
     /// `helper` which process of landstrip's own, besides the guardian, is not counted.
     ///
     /// # Errors
-    /// Returns [`Errno::NOSYS`] where the command and what it starts cannot be counted: the kernel does not list children
-    /// (CONFIG_PROC_CHILDREN); what eventfd(2) returns.
+    /// Returns why the command and what it starts cannot be counted; what eventfd(2) returns.
     pub fn of(
         limits: Limits,
         helper: impl Fn() -> Option<Pid> + Send + Sync + 'static,
         around: impl FnOnce() -> Option<PathBuf>,
-    ) -> io::Result<Option<Arc<Self>>> {
+    ) -> Result<Option<Arc<Self>>, Uncounted> {
         if limits == Limits::default() {
             return Ok(None);
         }
-        std::fs::metadata("/proc/thread-self/children").map_err(|_| Errno::NOSYS)?;
+        std::fs::metadata("/proc/thread-self/children").map_err(|_| Uncounted::NotListed)?;
+        let counted = limits.memory.or(limits.processes).or(limits.cpu_seconds);
+        if counted.is_some() && proc::hides_processes()? {
+            return Err(Uncounted::Hidden);
+        }
         let alarm = event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Some(Arc::new(Self {
             limits,
@@ -82,7 +118,7 @@ impl Watch {
     ///
     /// # Errors
     /// Returns what prlimit(2) returns; [`Errno::AGAIN`] if there can be no thread.
-    pub fn start(self: &Arc<Self>, command: Pid, guardian: Option<Pid>) -> io::Result<()> {
+    pub fn start(self: &Arc<Self>, command: Pid, guardian: Option<Pid>) -> Result<(), Uncounted> {
         let _ = self.guardian.set(guardian);
         self.bound(command)?;
         // Another run that begins may have taken an empty group for one that was left.
@@ -94,7 +130,7 @@ impl Watch {
             return Ok(());
         }
         let watch = Arc::clone(self);
-        spawn(SMALL_STACK, move || watch.keep_looking())
+        Ok(spawn(SMALL_STACK, move || watch.keep_looking())?)
     }
 
     /// Which limits a control group of the run's own would hold: of memory, of processes.

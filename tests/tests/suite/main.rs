@@ -34,6 +34,7 @@ mod fifos;
 mod files;
 mod fuzzing;
 mod harnesses;
+mod hidden_processes;
 mod jobs;
 mod kept;
 mod killing;

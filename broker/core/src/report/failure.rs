@@ -5,6 +5,7 @@ use common::exit;
 use common::trap::write_internal;
 use common::wire::Step;
 use kernel::features::Missing;
+use run_limits::Uncounted;
 use rustix::io::Errno;
 use std::io::Write;
 use std::path::Path;
@@ -49,14 +50,8 @@ impl Failure {
     }
 
     /// What the command uses cannot be limited.
-    pub(crate) fn uncounted(errno: Errno) -> Self {
-        match errno {
-            Errno::NOSYS => {
-                let message = "this kernel does not list children in /proc (CONFIG_PROC_CHILDREN)";
-                Self::Internal("limits", message.to_owned())
-            }
-            errno => Self::system("limits", errno),
-        }
+    pub(crate) fn uncounted(why: Uncounted) -> Self {
+        Self::Internal("limits", why.to_string())
     }
 
     /// The run was ended, for `limit` allows `most` and no more.

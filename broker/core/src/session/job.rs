@@ -137,7 +137,7 @@ impl Job {
         self.lent.give_back();
         let Some(Terminal { descriptor, .. }) = self.terminal else { return true };
         // Some may be held for those who were to join them: their members have ended.
-        let is_left = |group| group > 0 && group::members(group).is_ok_and(|all| all.is_empty());
+        let is_left = |group| group::lives(group) == Ok(false);
         terminal::foreground(descriptor).is_ok_and(|group| {
             group == group::own()
                 || is_left(group) && terminal::set_foreground(descriptor, group::own()).is_ok()

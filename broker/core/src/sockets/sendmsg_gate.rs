@@ -22,7 +22,7 @@ use kernel::request::{Request, Wait};
 use kernel::shortcuts::Shortcut;
 use kernel::threads::lock;
 use rustix::io::{self, Errno};
-use rustix::process::{self, Pid};
+use rustix::process::Pid;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -135,12 +135,6 @@ impl SendmsgGate {
     }
 }
 
-/// Whether there is no such thread any more, whatever proc(5) shows: getpriority(2) takes the id of any thread, and
-/// asks for no right.
-fn has_ended(thread: Pid) -> bool {
-    process::getpriority_process(Some(thread)) == Err(Errno::SRCH)
-}
-
 /// How far a thread has come that was let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
@@ -157,7 +151,7 @@ impl Progress {
         match proc::read(&format!("/proc/{number}/task/{number}/stat")) {
             Ok(text) => Self::parse(&text),
             // A mount of proc(5) with hidepid does not show one of a process that is not dumpable.
-            Err(_) if has_ended(thread) => Self::Past,
+            Err(_) if proc::is_gone(thread) => Self::Past,
             Err(_) => Self::Unknown,
         }
     }
@@ -232,10 +226,10 @@ mod tests {
 
     #[test]
     fn one_that_is_not_shown_has_not_ended() {
-        assert!(!has_ended(gettid()) && !has_ended(Pid::INIT));
+        assert!(!proc::is_gone(gettid()) && !proc::is_gone(Pid::INIT));
         let other = std::thread::spawn(gettid).join().unwrap();
         // The kernel wakes who waits for a thread a moment before it is gone.
-        while !has_ended(other) {}
+        while !proc::is_gone(other) {}
         assert_eq!(Progress::of(other), Progress::Past);
     }
 

@@ -238,9 +238,8 @@ impl Taken<'_> {
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let file = self.tty.file.as_fd();
-        let is_there = |group| group::members(group).is_ok_and(|members| !members.is_empty());
         let is_own = self.former == group::own();
-        let is_left = is_own || is_there(self.former);
+        let is_left = is_own || group::lives(self.former) == Ok(true);
         let settings = if is_left { &self.settings } else { &self.tty.settings };
         let _ = termios::tcflush(file, QueueSelector::IFlush);
         let _ = termios::tcsetattr(file, OptionalActions::Now, settings);
