@@ -363,6 +363,50 @@ fn what_was_unmounted_is_not_taken_for_what_has_such_a_path() {
     });
 }
 
+/// On NTFS a directory can have a second name, which is found and never listed, and which whoever may write to it can give:
+/// by an attribute of that file system.
+#[test]
+fn nothing_that_is_denied_gets_a_second_name_on_ntfs() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("m");
+        sandbox.dir("work/m");
+        for (name, denied) in [("beneath", "m/secret"), ("whole", "m")] {
+            let policy = format!(r#"{{"filesystem":{{"denyRead":["{denied}"]}}}}"#);
+            sandbox.file(format!("work/{name}.json"), policy);
+        }
+        sandbox.file(
+            "work/attack.py",
+            "import errno, os
+for name in 'user.x', 'system.ntfs_dos_name':
+    try:
+        os.setxattr('m/free', name, b'FREE~1')
+        print('set', name)
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+for name in 'free', 'FREE~1':
+    print(os.path.exists('m/' + name))",
+        );
+        let launcher = sandbox.command_line();
+        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let launcher = launcher.join(" ");
+        let mounts = "mount -t proc proc /proc && truncate -s 20M image \
+            && mkntfs -FqQ image >/dev/null 2>&1 && ntfs-3g -o permissions image m \
+            && mkdir m/free m/secret";
+        let script = format!(
+            "{launcher} -- /usr/bin/python3 attack.py
+             {launcher} -p beneath.json -- echo runs 2>&1 | grep -o \"m is on NTFS\"
+             {launcher} -p whole.json -- echo runs
+             /usr/bin/python3 attack.py"
+        );
+        let Some(outcome) = with_mounts(&sandbox, mounts, &script) else {
+            return tests::skipped("NTFS cannot be mounted here");
+        };
+        let expected = "mounted\nset user.x\nENOTSUP\nTrue\nFalse\nm is on NTFS\nruns\n\
+            set user.x\nset system.ntfs_dos_name\nTrue\nTrue\n";
+        assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+    });
+}
+
 #[test]
 fn the_kernels_controls_stay_unwritable_wherever_they_are_mounted() {
     for_each_user(|user| {

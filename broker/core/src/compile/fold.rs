@@ -1,5 +1,5 @@
-//! Directories that ignore case: there the rules, which compare names byte by byte, would miss other
-//! spellings of a denied name.
+//! Directories that ignore case, or whose entries have second names: there the rules, which compare names byte by byte,
+//! would miss other spellings of a denied name.
 //!
 //! ext4, f2fs and tmpfs flag such directories (FS_CASEFOLD_FL, ioctl_iflags(2)). Others, among them
 //! network and shared file systems of hosts that ignore case, show it only when a name is looked up in
@@ -8,6 +8,7 @@
 use super::directories::open;
 use kernel::identity::identity;
 use kernel::mounts;
+use kernel::self_proc::own_link;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, IFlags, Stat};
 use rustix::io;
@@ -16,6 +17,9 @@ use std::path::Path;
 
 /// linux/fs.h
 const CASEFOLD: IFlags = IFlags::from_bits_retain(0x4000_0000);
+/// linux/magic.h, and fs/ntfs3/ntfs_fs.h
+const FUSE: fs::FsWord = 0x6573_5546;
+const NTFS3: fs::FsWord = 0x7366_746e;
 
 /// Whether names in `directory`, which is open for reading, that differ in case mean one entry; none if what is in it cannot
 /// tell.
@@ -45,6 +49,16 @@ pub(super) fn is_told_above(directory: &OwnedFd, path: &Path) -> Option<bool> {
     }
     let kind = fs::fstatfs(directory).ok()?.f_type;
     mounts::LOCAL.contains(&kind).then_some(false)
+}
+
+/// Whether entries of `directory` can have second names: ntfs-3g, in user space, has attributes of its own.
+pub(super) fn has_second_names(directory: &OwnedFd) -> bool {
+    let has = |name| fs::getxattr(own_link(directory), name, &mut [0u8; 0]).is_ok();
+    match fs::fstatfs(directory).map(|found| found.f_type) {
+        Ok(NTFS3) => true,
+        Ok(FUSE) => has(c"system.ntfs_attrib"),
+        _ => false,
+    }
 }
 
 /// Whether `directory`, which is open for reading, is flagged so. File systems without flags refuse.

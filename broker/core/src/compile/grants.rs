@@ -132,7 +132,7 @@ impl Builder {
                 self.denied.push(visited.path.clone());
             }
             if allowed && visited.is_directory && !kind.is_settled(&visited.cursor) {
-                self.check_case(&visited)?;
+                self.check_names(&visited)?;
             }
             // Nothing lies beneath a file, whatever the rules would say of it.
             if kind.is_settled(&visited.cursor) || !visited.is_directory {
@@ -236,8 +236,9 @@ impl Builder {
         }
     }
 
-    /// Makes sure that a directory on the way to a denied path tells upper from lower case.
-    fn check_case(&mut self, visited: &Visited) -> Result<(), Failure> {
+    /// Makes sure that a directory on the way to a denied path tells upper from lower case, and has one name for each
+    /// entry.
+    fn check_names(&mut self, visited: &Visited) -> Result<(), Failure> {
         if !self.told.insert(visited.path.clone()) {
             return Ok(());
         }
@@ -262,6 +263,10 @@ impl Builder {
         };
         let shown = visited.path.display();
         let message = match told {
+            _ if fold::has_second_names(&visited.object) => format!(
+                "{shown} is on NTFS: a name that is denied in it or beneath could be reached by a second name \
+                 (GIT~1 for .git); deny {shown} as a whole, or use a directory on another file system"
+            ),
             Ok(Some(false)) | Err(Errno::NOENT) => return Ok(()),
             Ok(Some(true)) => format!(
                 "{shown} ignores case: a name that is denied in it or beneath could be reached in another \

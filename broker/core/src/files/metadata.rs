@@ -7,6 +7,7 @@
 
 use super::path;
 use crate::call::metadata::{MetadataCall, RawChange, Subject};
+use kernel::mounts;
 use kernel::object::Object;
 use kernel::request::Confirmed;
 use kernel::target::{Target, TargetAddress, TargetFd};
@@ -18,6 +19,8 @@ use rustix::io::{self, Errno};
 /// Longest name and largest value of an extended attribute (linux/limits.h).
 const XATTR_NAME_MAX: usize = 255;
 const XATTR_SIZE_MAX: u64 = 65536;
+/// The kinds of attributes that are the same everywhere (xattr(7)).
+const XATTR_KINDS: [&[u8]; 4] = [b"user.", b"trusted.", b"security.", b"system.posix_acl_"];
 
 /// A change with all its values copied.
 #[derive(Debug)]
@@ -165,12 +168,24 @@ impl Prepared {
             && self.object.kind() == FileType::RegularFile
     }
 
+    /// Whether the attribute is the file system's own, which can do anything by it: ntfs-3g gives directories second names,
+    /// and makes links.
+    fn is_of_file_system(&self, name: &[u8]) -> bool {
+        !XATTR_KINDS.iter().any(|kind| name.starts_with(kind))
+            && !fs::fstatfs(&self.object).is_ok_and(|found| mounts::LOCAL.contains(&found.f_type))
+    }
+
     /// Makes the change on the object that is held, for a target that waits.
     pub(crate) fn perform(&self, _: Confirmed<'_>) -> io::Result<()> {
         let object = &self.object;
         // The magic link leads to exactly its object, also if that is a symbolic link.
         let by_link = self.flags.contains(OFlags::PATH);
         match &self.change {
+            Change::SetXattr(name, ..) | Change::RemoveXattr(name)
+                if self.is_of_file_system(name) =>
+            {
+                Err(Errno::OPNOTSUPP)
+            }
             Change::Mode(mode) if by_link => fs::chmod(object.link(), *mode),
             Change::Mode(mode) => fs::fchmod(object, *mode),
             Change::Owner(user, group) => {
