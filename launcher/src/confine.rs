@@ -14,13 +14,13 @@ use rustix::thread::{self, CapabilitySet};
 /// What root keeps: power over the user's files, processes and low ports.
 ///
 /// The others are power over the machine. Some of it no Landlock rule or filter row can take back
-/// (route sockets with NET_ADMIN, /proc/kcore with SYS_RAWIO, device nodes with MKNOD). The broker
-/// gives them up too: it acts for the command and must not have more rights than it.
+/// (route sockets with NET_ADMIN, /proc/kcore with SYS_RAWIO, device nodes with MKNOD). With FSETID a set-user-ID program
+/// would stay one that is written to. The broker gives them up too: it acts for the command and must not have more rights
+/// than it.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
     .union(CapabilitySet::KILL)
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID)

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use tests::{Sandbox, for_each_user};
+use tests::{Sandbox, User, for_each_user, skipped};
 
 /// Tries every call that gives a file set-id bits or capabilities, each with a file of its own.
 const LEND: &str = r#"
@@ -122,6 +122,23 @@ fn other_bits_of_files_and_those_of_directories_can_be_set() {
             assert_eq!(outcome.stdout, "ran\n700\n2775\n3777\n3770\n700\n", "{outcome:#?}");
         }
     });
+}
+
+/// As root: the kernel leaves the bit to whoever has CAP_FSETID.
+#[test]
+fn what_is_written_to_lends_no_rights_any_more() {
+    if !User::Caller.is_root() {
+        return skipped("only root has files of others");
+    }
+    let sandbox = Sandbox::new().allow_write(".");
+    let tool = sandbox.program("work/tool", "echo was");
+    let mode = |sandboxed: bool| {
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o4755)).unwrap();
+        let script = "echo true >> tool; stat -c %a tool";
+        let outcome = if sandboxed { sandbox.sh(script) } else { sandbox.sh_outside(script) };
+        outcome.succeeds().stdout.clone()
+    };
+    assert_eq!([false, true].map(mode), ["4755\n", "755\n"]);
 }
 
 #[test]

@@ -506,8 +506,8 @@ fn the_right_to_trace_is_not_the_command_s() {
 /// Of the capabilities of its caller the command has those of files, users and signals, low ports and locked memory.
 #[test]
 fn the_command_has_no_capability_but_those_that_are_kept() {
-    // CAP_CHOWN to CAP_SETUID but the unused, CAP_NET_BIND_SERVICE, CAP_IPC_LOCK, CAP_SETFCAP (capabilities(7)).
-    const KEPT: u64 = 0xff | 1 << 10 | 1 << 14 | 1 << 31;
+    // CAP_CHOWN to CAP_SETUID but CAP_FSETID, CAP_NET_BIND_SERVICE, CAP_IPC_LOCK, CAP_SETFCAP (capabilities(7)).
+    const KEPT: u64 = 0xef | 1 << 10 | 1 << 14 | 1 << 31;
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
         let command = ["grep", "Cap", "/proc/self/status"];
