@@ -120,6 +120,22 @@ fn a_trap_descriptor_that_nobody_reads_changes_nothing() {
     assert_eq!(std::fs::read_dir(sandbox.path("outside")).unwrap().count(), 0);
 }
 
+/// What is full for good can be written to, as poll(2) has it.
+#[test]
+fn standard_error_that_takes_nothing_holds_nobody_up() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let words: Vec<_> =
+            sandbox.command_line().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let script = "mkdir ../outside/made; exit 3";
+        for full in ["2>/dev/full", "3>/dev/full --trap-fd 3 2>/dev/null"] {
+            let line = format!("timeout 30 {} {full} -- sh -c '{script}'", words.join(" "));
+            sandbox.sh_outside(&line).exits(3);
+        }
+        assert!(!sandbox.path("outside/made").exists());
+    });
+}
+
 #[test]
 fn debug_output_that_nobody_reads_changes_nothing() {
     let sandbox = Sandbox::new();
@@ -281,6 +297,10 @@ fn what_fails_outside_too_is_not_reported() {
         let out = sandbox.name("outside");
         for script in [
             format!("mv missing {out}/new"),
+            // First with RENAME_NOREPLACE, which says that the directory is there.
+            "mkdir sub; touch sub/moved; mv sub/moved $PWD && test -e moved".to_owned(),
+            "python3 -c 'import os; os.rmdir(os.getcwd())'".to_owned(),
+            format!("mv mine {out}/$(printf %0300d 0)"),
             format!("python3 -c 'import os; os.rename(\"missing\", \"{out}/new\")'"),
             // An existing file is opened for reading, whatever O_CREAT says.
             format!(
@@ -290,8 +310,12 @@ fn what_fails_outside_too_is_not_reported() {
             let outcome = sandbox.sh(&format!("{script} 2>/dev/null; exit 1"));
             assert!(outcome.exits(1).reports.is_empty(), "{script}: {outcome:#?}");
         }
-        let refused = sandbox.sh(&format!("mv mine {out}/new; : >> {there}; exit 1"));
-        for path in ["new", "there"] {
+        sandbox.dir("outside/empty");
+        std::os::unix::fs::symlink(sandbox.path("work"), sandbox.path("outside/link")).unwrap();
+        let refused = sandbox.sh(&format!(
+            "mv mine {out}/new; rmdir {out}/empty; rm {out}/link; : >> {there}; exit 1"
+        ));
+        for path in ["new", "there", "empty", "link"] {
             assert!(names(&refused.reports, "write", &format!("{out}/{path}")), "{refused:#?}");
         }
     });

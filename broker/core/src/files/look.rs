@@ -19,7 +19,7 @@ use kernel::target::{Target, TargetFd};
 use rules::memory;
 use rules::paths::Access;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, AtFlags, FileType, OFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, FileType, OFlags, RenameFlags, ResolveFlags};
 use rustix::io;
 use std::fmt::Debug;
 use std::mem::MaybeUninit;
@@ -94,6 +94,9 @@ pub(crate) fn look(target: Target, call: &FileCall, known: Option<Known<'_>>) ->
         FileCall::Truncate(..) => [Some(Act::Open(OFlags::WRONLY)), None],
         FileCall::Create(..) => [Some(Act::Create), None],
         FileCall::Remove(..) => [Some(Act::Remove), None],
+        FileCall::Rename(.., flags) if flags.contains(RenameFlags::NOREPLACE) => {
+            [Some(Act::Remove), Some(Act::Create)]
+        }
         FileCall::Rename(..) => [Some(Act::Remove), Some(Act::Replace)],
         FileCall::Link(_, _, flags) => [Some(Act::Link(flags)), Some(Act::Create)],
     };

@@ -53,8 +53,7 @@ impl Observer for Reporter {
             Some(Denial::file(operation, &as_written(look, path)))
         });
         let refused: Vec<_> = refused.collect();
-        // Of a rename of what is not there, nothing was refused.
-        if !refused.is_empty() && looks.iter().any(lacks_entry) { Vec::new() } else { refused }
+        if !refused.is_empty() && is_futile(looks) { Vec::new() } else { refused }
     }
 
     fn are_brokered(&self, looks: &[Look], view: &View) -> bool {
@@ -156,9 +155,20 @@ fn permits_entry(
     }
 }
 
-/// Whether there is no entry to remove or to move.
-fn lacks_entry(look: &Look) -> bool {
-    matches!(look.act, Act::Remove) && look.entry().is_none_or(|entry| entry.hold().is_err())
+/// Whether a call fails without a sandbox as well, for what is there: nothing to remove or to move, something where
+/// nothing may be, or something in a directory that is to be removed.
+fn is_futile(looks: &[Look]) -> bool {
+    let found = |look: &Look| look.entry().and_then(|entry| entry.hold().ok());
+    let is_filled = |object: &Object| {
+        object.kind() == FileType::Directory
+            && std::fs::read_dir(object.link()).is_ok_and(|mut names| names.next().is_some())
+    };
+    let is_alone = looks.len() == 1;
+    looks.iter().any(|look| match look.act {
+        Act::Remove => found(look).is_none_or(|object| is_alone && is_filled(&object)),
+        Act::Create => found(look).is_some(),
+        _ => false,
+    })
 }
 
 /// Whether it changes what the rules let be changed, and Landlock does not.
@@ -222,8 +232,11 @@ fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> O
     if view.may_change(entry.directory(), entry.name()) {
         return None;
     }
-    let exists = entry.hold().is_ok();
-    (possible(exists) && entry.parent().permits(fs::Access::WRITE_OK | fs::Access::EXEC_OK))
+    let found = entry.hold();
+    if matches!(found, Err(Errno::NAMETOOLONG)) {
+        return None;
+    }
+    (possible(found.is_ok()) && entry.parent().permits(fs::Access::WRITE_OK | fs::Access::EXEC_OK))
         .then(|| (FileOperation::Write, entry.path()))
 }
 

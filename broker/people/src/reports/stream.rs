@@ -70,9 +70,9 @@ impl Stream {
 
     pub fn write(&mut self, line: &[u8]) {
         let pending = std::mem::take(&mut self.pending);
-        self.pending = self.write_some(&pending);
+        (self.pending, _) = self.write_some(&pending);
         if self.pending.is_empty() {
-            let rest = self.write_some(line);
+            let (rest, _) = self.write_some(line);
             // Nothing of it is out: dropped whole. Else the rest must follow before another line.
             if rest.len() < line.len() {
                 self.pending = rest;
@@ -87,9 +87,10 @@ impl Stream {
         self.pending.extend_from_slice(text);
         loop {
             let pending = std::mem::take(&mut self.pending);
-            self.pending = self.write_some(&pending);
+            let (rest, can_go_on) = self.write_some(&pending);
+            self.pending = rest;
             let left = deadline.saturating_duration_since(Instant::now());
-            if self.pending.is_empty() || left.is_zero() || !is_writable(&self.descriptor, left) {
+            if !can_go_on || left.is_zero() || !is_writable(&self.descriptor, left) {
                 return;
             }
         }
@@ -100,31 +101,28 @@ impl Stream {
     pub(super) fn write_whole(&self, text: &[u8], signals: BorrowedFd<'_>) {
         let mut pending = text.to_vec();
         loop {
-            let before = pending.len();
-            pending = self.write_some(&pending);
-            if pending.is_empty() {
+            let (rest, can_go_on) = self.write_some(&pending);
+            if !can_go_on {
                 return;
             }
+            pending = rest;
             let mut fds = [
                 PollFd::new(&self.descriptor, PollFlags::OUT),
                 PollFd::from_borrowed_fd(signals, PollFlags::IN),
             ];
             let polled = poll(&mut fds, None);
             let [output, told] = fds.map(|fd| fd.revents());
-            // A file without room for more is writable, and takes nothing.
-            let is_over = polled.is_ok()
-                && (output.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL)
-                    || output.contains(PollFlags::OUT)
-                        && pending.len() == before
-                        && self.kind == FileType::RegularFile);
+            let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+            let is_over = polled.is_ok() && output.intersects(gone);
             if is_over || !told.is_empty() && is_told_to_end(signals) {
                 return;
             }
         }
     }
 
-    /// Writes what goes without waiting; returns the rest.
-    fn write_some(&self, mut bytes: &[u8]) -> Vec<u8> {
+    /// Writes what goes without waiting; returns the rest, and whether that can be written once there is room. What is
+    /// full for good (a device, a file system), or fails, can be writable all the same.
+    fn write_some(&self, mut bytes: &[u8]) -> (Vec<u8>, bool) {
         while !bytes.is_empty() {
             let written = if self.kind == FileType::Socket {
                 net::send(&self.descriptor, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
@@ -136,10 +134,11 @@ impl Stream {
             match written {
                 Ok(count) if count > 0 => bytes = &bytes[count..],
                 Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return (bytes.to_vec(), true),
                 _ => break,
             }
         }
-        bytes.to_vec()
+        (bytes.to_vec(), false)
     }
 
     /// How much can be written without waiting to what is writable.
@@ -238,11 +237,11 @@ mod tests {
         pty::unlockpt(&master).unwrap();
         let terminal = pty::ioctl_tiocgptpeer(&master, flags).unwrap();
         let mut stream = Stream::new(terminal).unwrap();
-        assert!(stream.write_some(b"begins").is_empty());
+        assert_eq!(stream.write_some(b"begins"), (Vec::new(), false));
         for _ in 0..100 {
             stream.write(&[b'x'; 3000]);
         }
-        let rest = stream.write_some(&[b'x'; 300_000]);
-        assert!(!rest.is_empty(), "the terminal has room for everything");
+        let (rest, can_go_on) = stream.write_some(&[b'x'; 300_000]);
+        assert!(can_go_on && !rest.is_empty(), "the terminal has room for everything");
     }
 }
