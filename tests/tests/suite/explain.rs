@@ -170,6 +170,35 @@ fn what_only_the_broker_refuses_to_read_is_said_to_be_executed() {
 }
 
 #[test]
+fn what_is_said_of_other_names_of_a_denied_file_is_what_a_command_can_read() {
+    for_each_user(|user| {
+        let sandbox = || Sandbox::of(user).deny_read("den/key");
+        for sandbox in [
+            sandbox(),
+            sandbox().allow_write("beside"),
+            sandbox().allow_write("."),
+            sandbox().deny_read("beside/more"),
+        ] {
+            for directory in ["den", "elsewhere", "beside"] {
+                sandbox.dir(format!("work/{directory}"));
+            }
+            let key = sandbox.file("work/den/key", "key");
+            let names = ["elsewhere/name", "beside/name", "name"];
+            for name in names {
+                std::fs::hard_link(&key, sandbox.path("work").join(name)).unwrap();
+            }
+            let answers = answers(&sandbox, &names);
+            for name in names {
+                let said = answers[&("read".to_owned(), name.to_owned())]["allowed"] == true;
+                let read = sandbox.run(["cat", name]).status == Some(0);
+                assert_eq!(said, read, "{name}: {answers:#?}");
+            }
+            sandbox.run(["cat", "den/key"]).fails();
+        }
+    });
+}
+
+#[test]
 fn what_is_said_of_sockets_is_what_a_command_can_reach() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket("../outside/listed");

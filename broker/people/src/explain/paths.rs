@@ -245,7 +245,13 @@ impl Subject<'_> {
         if !self.view().is_readable(path) {
             return Answer::no("read", Layer::Landlock, "it is not granted to this user at launch");
         }
-        let why = if rule.is_some() { "allowed" } else { "no rule denies it" };
+        let why = match rule.is_some() {
+            _ if self.view().denies_object(self.object.identity(), Access::READ) => {
+                "a rule denies another of its names (hard links), not this one"
+            }
+            true => "allowed",
+            false => "no rule denies it",
+        };
         Answer::yes("read", self.place.reader(), why).under(rule)
     }
 
@@ -294,7 +300,11 @@ impl Subject<'_> {
             return Some(Answer::no(action, Layer::Landlock, why));
         }
         let is_allowed = self.place.cursor.access().covers(wanted);
-        (is_allowed && self.view().denies_object(identity, wanted)).then(|| {
+        // Where a directory is granted, Landlock lets all be read that is in it.
+        let is_granted = wanted == Access::READ
+            && self.place.reader() == Layer::Landlock
+            && self.view().is_readable(self.place.path);
+        (is_allowed && !is_granted && self.view().denies_object(identity, wanted)).then(|| {
             Answer::no(action, Layer::Broker, "a rule denies another of its names (hard links)")
         })
     }
