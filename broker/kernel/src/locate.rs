@@ -54,7 +54,11 @@ impl fmt::Display for LocateError {
                 let path = path.display();
                 write!(f, "too many levels of symbolic links at {path}: remove or repair that link")
             }
-            Self::TooLong => write!(f, "the path is longer than {} bytes", PATH_MAX - 1),
+            Self::TooLong => write!(
+                f,
+                "the path is longer than {} bytes, or a name in it longer than 255",
+                PATH_MAX - 1
+            ),
             Self::Unreadable { path, source } => {
                 write!(f, "cannot read {}: {source}", path.display())
             }

@@ -9,7 +9,7 @@ use landstrip_core::session::launch::Tool;
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::process_tree::ProcessTree;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// Runs a tool in the sandbox of an invocation, and returns its status.
@@ -52,7 +52,11 @@ pub fn perform(
         }
     };
     let mut output = std::io::stdout();
-    // A closed standard output is the caller's choice.
-    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
-    Ok(0)
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        // A closed standard output is the caller's choice, and who has read enough goes.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Internal("standard output", error.to_string()))
+        }
+        _ => Ok(0),
+    }
 }

@@ -244,6 +244,21 @@ fn without_a_policy_the_root_directory_is_refused() {
     });
 }
 
+/// What was asked for and could not be said is no success, but where nobody wants it.
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let sandbox = Sandbox::new();
+    let launcher = tests::programs().landstrip();
+    for asked in ["--help", "--version", "--init", "--check", "--explain", "--explain=json ."] {
+        let line = format!("{} {asked}", launcher.display());
+        let full = sandbox.sh_outside(&format!("{line} > /dev/full"));
+        assert!(full.exits(125).stderr.contains("standard output"), "{asked}: {full:#?}");
+        for after in ["> /dev/null", ">&-"] {
+            sandbox.sh_outside(&format!("{line} {after}")).succeeds();
+        }
+    }
+}
+
 #[test]
 fn helpers_are_not_found_through_path_or_the_working_directory() {
     let sandbox = Sandbox::new();

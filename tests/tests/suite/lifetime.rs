@@ -648,6 +648,9 @@ fn a_policy_that_says_something_of_the_temporary_directory_leaves_it_alone() {
         let (sandbox, _) = of(set);
         let outcome = sandbox.sh("mkdir own && touch $TMPDIR/mine && echo $TMPDIR");
         assert_eq!(outcome.succeeds().stdout, "./own\n");
+        // An empty one is none.
+        let sandbox = Sandbox::of(user).without_policy().env("TMPDIR", "");
+        sandbox.sh("test -n \"$TMPDIR\" && cd \"$TMPDIR\" && mktemp").succeeds();
         // One that is not there is not made, and nothing fails by it.
         let sandbox = Sandbox::of(user).allow_write(".").env("TMPDIR", "/nonexistent/tmp");
         assert_eq!(sandbox.sh("echo $TMPDIR").succeeds().stdout, "/nonexistent/tmp\n");

@@ -25,6 +25,12 @@ pub(crate) fn temporary() -> Option<PathBuf> {
     std::fs::canonicalize(place).ok()
 }
 
+/// Where the caller's programs have temporary files; an empty TMPDIR names nothing.
+pub(crate) fn callers_temporary() -> PathBuf {
+    let named = std::env::var_os("TMPDIR").filter(|named| !named.is_empty());
+    named.map_or_else(|| WRITTEN.into(), PathBuf::from)
+}
+
 /// Where directories wait that the command makes later, and then where they do for runs that have no XDG_CACHE_HOME.
 pub fn caches() -> impl Iterator<Item = PathBuf> {
     directory("XDG_CACHE_HOME").into_iter().chain(directory("HOME").map(|home| home.join(".cache")))

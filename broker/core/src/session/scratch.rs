@@ -53,7 +53,7 @@ impl Scratch {
     /// Returns the [`Failure`] of making it under the built-in policy, which promises one. Under another
     /// the command goes without, as it does where a caller's TMPDIR is not there.
     pub(super) fn wanted(policy: &mut Policy, traps: &Traps) -> Result<Option<Self>, Failure> {
-        let callers = std::env::temp_dir();
+        let callers = runs::callers_temporary();
         let made = match std::fs::canonicalize(&callers) {
             Ok(callers) if calls_for_one(policy, &callers) => {
                 let temporary = runs::temporary().map(|place| runs::holder(&place));
@@ -88,7 +88,7 @@ impl Scratch {
 
     /// Whether [`Scratch::wanted`] would make one.
     pub(super) fn is_called_for(policy: &Policy) -> bool {
-        let parent = std::fs::canonicalize(std::env::temp_dir());
+        let parent = std::fs::canonicalize(runs::callers_temporary());
         parent.is_ok_and(|parent| calls_for_one(policy, &parent))
     }
 
@@ -142,7 +142,7 @@ impl Scratch {
             (is_apart && mount_of(&path)? == mount).then_some(path)
         };
         let cache = runs::caches().next().and_then(fitting).map(|it| runs::holder_in_cache(&it));
-        let temporary = [runs::temporary, || Some(std::env::temp_dir())];
+        let temporary = [runs::temporary, || Some(runs::callers_temporary())];
         let temporary = temporary.into_iter().filter_map(|place| place()).filter_map(fitting);
         let temporary = temporary.map(|place| runs::holder(&place));
         let holders: Vec<_> = cache.into_iter().chain(temporary).collect();
