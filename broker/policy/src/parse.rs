@@ -139,7 +139,8 @@ impl Reader {
             keys::Value::Without => written.without = self.without(node)?,
             keys::Value::Note => {}
             keys::Value::Ignored => written.ignored.push(key.path),
-            keys::Value::NotBuilt(_) if matches!(node.value, Value::Null | Value::Tilde) => {}
+            keys::Value::NotBuilt(_)
+                if matches!(node.value, Value::Null | Value::Tilde | Value::Bool(false)) => {}
             keys::Value::NotBuilt(reason) => {
                 let message = format!("this key would add protection: {reason}");
                 return Err(self.origin(line, key.path).error(message));

@@ -58,7 +58,7 @@ fn value(key: &Key) -> Value {
         }
         Kind::Note => json!({ "type": "string" }),
         Kind::Ignored => json!({}),
-        Kind::NotBuilt(_) => json!({ "type": "null" }),
+        Kind::NotBuilt(_) => json!({ "enum": [null, false] }),
     };
     if matches!(key.value, Kind::List(_)) {
         schema["default"] = json!([]);
