@@ -21,7 +21,8 @@ pub enum Component {
 /// What a name within one directory must look like.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Glob {
-    tokens: Vec<Token>,
+    /// Shared by the patterns of what lies at one such name.
+    tokens: Arc<[Token]>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,7 +30,7 @@ enum Token {
     One(u32),
     Any,
     Star,
-    Class { negated: bool, ranges: Vec<(u32, u32)> },
+    Class { negated: bool, ranges: Box<[(u32, u32)]> },
 }
 
 /// A component that is no valid pattern.
@@ -72,7 +73,7 @@ impl Component {
         if !written.iter().any(|byte| b"\\*?[".contains(byte)) {
             return Ok(Component::Literal(written.into()));
         }
-        let mut tokens = Vec::new();
+        let mut tokens = Vec::with_capacity(written.len());
         let mut rest = written;
         while let Some((character, after)) = split_character(rest) {
             rest = after;
@@ -99,7 +100,7 @@ impl Component {
         if tokens.iter().all(|token| matches!(token, Token::One(_))) {
             return Ok(Component::Literal(unescape(written).into()));
         }
-        Ok(Component::Glob(Glob { tokens }))
+        Ok(Component::Glob(Glob { tokens: tokens.into() }))
     }
 
     /// Whether it stands for `name`, among others.
@@ -159,7 +160,7 @@ fn parse_class(written: &[u8]) -> Result<(Token, &[u8]), PatternError> {
         let (character, after) = next(rest)?;
         // As in glob(7), a bracket that closes an empty class is a member of it.
         if character == CLOSE && !ranges.is_empty() {
-            return Ok((Token::Class { negated, ranges }, after));
+            return Ok((Token::Class { negated, ranges: ranges.into() }, after));
         }
         if character == OPEN && matches!(after.first(), Some(b':' | b'.' | b'=')) {
             return Err(PatternError::NamedClass);
@@ -248,7 +249,7 @@ impl fmt::Display for Glob {
     /// As it could have been written.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let character = |code: u32| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
-        for token in &self.tokens {
+        for token in self.tokens.iter() {
             match token {
                 Token::One(code) => match character(*code) {
                     special @ ('*' | '?' | '[' | '\\') => write!(out, "\\{special}")?,
@@ -258,7 +259,7 @@ impl fmt::Display for Glob {
                 Token::Star => out.write_char('*')?,
                 Token::Class { negated, ranges } => {
                     out.write_str(if *negated { "[!" } else { "[" })?;
-                    for &(low, high) in ranges {
+                    for &(low, high) in ranges.iter() {
                         out.write_char(character(low))?;
                         if low != high {
                             write!(out, "-{}", character(high))?;

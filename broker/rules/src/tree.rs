@@ -98,7 +98,11 @@ pub(super) type Places = Vec<usize>;
 impl Tree {
     /// A later one of `rules` counts less where several of one effect end.
     pub(super) fn new(rules: impl Iterator<Item = (List, Effects, Pattern)>) -> Tree {
-        let mut tree = Tree { nodes: vec![Node::default()], rules: Vec::new() };
+        let mut tree = Tree { nodes: Vec::new(), rules: Vec::new() };
+        // What grows is copied, and each copy's pages have to be had from the kernel.
+        tree.rules.reserve(rules.size_hint().0);
+        tree.nodes.reserve(2 * tree.rules.capacity());
+        tree.nodes.push(Node::default());
         let mut stem_end = 0;
         for (list, effects, pattern) in rules {
             let (stem, last) = pattern.parts();
