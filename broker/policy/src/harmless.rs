@@ -125,6 +125,29 @@ const PROGRAMS: [&str; 19] = [
     "site-packages",
     "snap",
 ];
+/// Visible names that tools look for in all directories above the one that they are started in, each by its manual, and
+/// run or load what they name: in the home they hold for every project beneath.
+#[rustfmt::skip]
+const LOOKED_UP: [&str; 67] = [
+    // Programming languages.
+    "Cargo.toml", "clippy.toml", "rustfmt.toml", "go.mod", "go.work", "Package.swift", "build.zig", "dune-project",
+    "dune-workspace", "stack.yaml", "cabal.project", "Project.toml", "pubspec.yaml", "analysis_options.yaml",
+    "composer.json", "build.sc", "elm.json",
+    // Node and Deno.
+    "package.json", "package.yaml", "pnpm-workspace.yaml", "lerna.json", "nx.json", "rush.json", "turbo.json",
+    "tsconfig.json", "jsconfig.json", "deno.json", "deno.jsonc",
+    // Python.
+    "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", "conftest.py", "Pipfile", "uv.toml", "pixi.toml",
+    "tasks.py", "fabfile.py", "pants.toml",
+    // The JVM and .NET.
+    "settings.gradle", "settings.gradle.kts", "build.gradle", "pom.xml", "Directory.Build.props",
+    "Directory.Build.targets", "Directory.Packages.props", "global.json", "NuGet.Config", "nuget.config",
+    // What builds and runs.
+    "Gemfile", "Rakefile", "Vagrantfile", "Justfile", "justfile", "Taskfile.yml", "Taskfile.yaml", "WORKSPACE",
+    "WORKSPACE.bazel", "MODULE.bazel", "flake.nix", "devbox.json", "root.hcl", "terragrunt.hcl",
+    // Containers, and agents.
+    "compose.yaml", "docker-compose.yml", "AGENTS.md",
+];
 /// What belongs to the system, with all beneath, and what does as a whole.
 const SYSTEM: [&str; 11] = [
     "/bin",
@@ -303,7 +326,8 @@ impl<'a> Ground<'a> {
 
     /// Whether `path` is one of the user's own, and no tool obeys it wherever it lies.
     fn is_disregarded(&self, path: &Path) -> bool {
-        self.is_own_file(path) && !path.iter().any(presets::is_obeyed)
+        let is_looked_up = path.file_name().and_then(OsStr::to_str).is_some_and(is_looked_up);
+        self.is_own_file(path) && !is_looked_up && !path.iter().any(presets::is_obeyed)
     }
 
     /// Whether `path` is a file or a directory of the home that programs neither run nor obey of themselves.
@@ -339,6 +363,11 @@ fn is_of_system(place: &Path) -> bool {
     let is_in = |tree: &&str| place.starts_with(tree);
     let is_program = is_in(&"/usr") && !SOURCES.iter().any(is_in);
     is_program || SYSTEM.iter().any(is_in) || AS_A_WHOLE.iter().any(is)
+}
+
+/// Whether tools look for `name` upward: also for all such as `eslint.config.js`.
+fn is_looked_up(name: &str) -> bool {
+    LOOKED_UP.contains(&name) || name.contains(".config.")
 }
 
 /// Whether `path` is absolute, has no `..`, and is text, so that a policy can name it.
@@ -418,6 +447,10 @@ mod tests {
             "/home/u/dotfiles/bashrc",
             "/home/u/rust-toolchain.toml",
             "/home/u/src/other/mise.toml",
+            // What tools look for in all directories above.
+            "/home/u/src/go.work",
+            "/home/u/package.json",
+            "/home/u/src/eslint.config.mjs",
             "/home/u/x.code-workspace",
             "/home/u/HEAD",
             "/home/u/miniconda3/etc/profile.d/conda.sh",
