@@ -60,7 +60,7 @@ fn run_with(
     let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
     let (asking, prompter) = consent::begin(invocation, &prepared, &caller, tree)?;
     let judges = Arc::make_mut(&mut prepared.judges);
-    (judges.asking, judges.observer) = (asking.map(Arc::new), Arc::new(Reporter::default()));
+    (judges.asking, judges.observer) = (asking.map(Arc::new), Arc::new(Reporter::of(collected)));
     let served = prepared.serve(tool, child, tree, traps);
     drop(prompter);
     add(&mut remarks, notes);

@@ -4,7 +4,7 @@
 use crate::advice::entered::entered;
 use crate::advice::grounds::on_grounds;
 use crate::advice::launch::{self, Written};
-use crate::advice::suggest;
+use crate::advice::suggest::{self, Grounds};
 use crate::advice::unseen::{denied_tool, unseen};
 use crate::reports::collected::Collected;
 use crate::reports::{self, Remedies};
@@ -115,13 +115,14 @@ impl Ending<'_> {
 
     fn print(&self, status: i32, remarks: &Remarks, answers: bool) {
         let (policy, collected) = (&self.prepared.policy, self.collected);
+        let removed = collected.removals();
         let unseen = || match self.reports {
             Reports::Nothing => None,
             _ => unseen(status, self.tool, policy, self.unwatched, &collected.refused()),
         };
         reports::print((collected, self.signals), status != 0, unseen, |denials| match answers {
             true => on_grounds((self.prepared, policy), remarks, self.caller, |grounds| {
-                suggest::remedies(denials, grounds)
+                suggest::remedies(denials, &Grounds { removed: &removed, ..*grounds })
             }),
             false => Remedies::default(),
         });

@@ -602,7 +602,8 @@ fn a_directory_that_holds_something_a_link_and_a_program_are_not_advised_by_thei
             ("rm ~/settings", false),
             ("touch ~/empty", true),
             ("touch ~/notes", true),
-            ("rm ~/notes", true),
+            // For the directory it would take a rule.
+            ("rm ~/notes", false),
             ("mkdir ~/new", true),
             ("echo x > ~/projects/x/new", true),
         ] {
@@ -842,5 +843,29 @@ fn the_rule_is_named_that_keeps_a_tool_from_being_executed() {
         sandbox.file("work/text", "text");
         let outcome = sandbox.landstrip(["-p", policy, "./text"]);
         assert!(!outcome.exits(126).stderr.contains("denied by"), "{outcome:#?}");
+    });
+}
+
+#[test]
+fn to_remove_move_or_link_a_file_no_rule_for_its_name_is_suggested() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("w").allow_write("~/listed");
+        for directory in ["work/w", "home/empty"] {
+            sandbox.dir(directory);
+        }
+        for file in ["home/notes", "home/listed"] {
+            sandbox.file(file, "kept");
+        }
+        for script in ["rm ~/notes", "mv ~/notes w/new", "rmdir ~/empty", "ln ~/listed w/name"] {
+            let refused = sandbox.sh(script);
+            let line = refused.fails().stderr.lines().last().unwrap_or_default();
+            let is_said = line.contains("opens too much: filesystem.allowWrite += [\"~\"]");
+            assert!(is_said && !line.contains("to allow this"), "{script}: {refused:#?}");
+        }
+        let written = sandbox.sh("echo x >> ~/notes");
+        let line = written.fails().stderr.lines().last().unwrap_or_default();
+        assert!(line.contains("to allow this: filesystem.allowWrite += [\"~/notes\"]"), "{line}");
+        let kept = ["home/notes", "home/listed"].map(|name| sandbox.read(name));
+        assert_eq!(kept, ["kept"; 2]);
     });
 }

@@ -65,6 +65,7 @@ impl Book {
             log: None,
             files: &self.policy.files,
             missing: &[],
+            removed: &[],
             written: self.written,
             network: &self.policy.network,
             origins: &self.origins,

@@ -6,6 +6,7 @@
 mod path_cache;
 pub(crate) mod process;
 
+use crate::reports::collected::Collected;
 use common::trap::FileOperation;
 use kernel::object::Object;
 use kernel::proc;
@@ -25,20 +26,25 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A refused operation, and the path of what it was refused on.
 type Refused = (FileOperation, PathBuf);
 
 /// Reports what the file rules refuse.
 #[derive(Debug, Default)]
-pub struct Reporter(PathCache);
+pub struct Reporter {
+    cache: PathCache,
+    /// To whom that is told for which a rule for the path is not enough, if anybody gives advice.
+    collected: Option<Arc<Collected>>,
+}
 
 impl Observer for Reporter {
     fn note(&self, look: &Look, view: &View) -> Option<Vec<u8>> {
         let start = Start::of(look);
         let is_known = || {
             let (above, name) = split(&look.path)?;
-            let directory = self.0.find(start.as_ref()?, above)?;
+            let directory = self.cache.find(start.as_ref()?, above)?;
             permits_entry(look, view, &directory, name, View::may_change_by_name)
         };
         match is_known() {
@@ -50,6 +56,11 @@ impl Observer for Reporter {
     fn denials(&self, looks: &[Look], view: &View) -> Vec<Denial> {
         let refused = looks.iter().filter_map(|look| {
             let (operation, path) = self.judge(look, view)?;
+            if matches!(look.act, Act::Remove | Act::Link(_))
+                && let Some(collected) = &self.collected
+            {
+                collected.note_removal(&path);
+            }
             Some(Denial::file(operation, &as_written(look, path)))
         });
         let refused: Vec<_> = refused.collect();
@@ -61,11 +72,16 @@ impl Observer for Reporter {
     }
 
     fn forget(&self) {
-        self.0.forget();
+        self.cache.forget();
     }
 }
 
 impl Reporter {
+    /// One that tells `collected` what was to be removed, or given another name.
+    pub fn of(collected: &Arc<Collected>) -> Self {
+        Self { collected: Some(Arc::clone(collected)), ..Self::default() }
+    }
+
     /// What the rules refuse although the file system would have permitted it.
     fn judge(&self, look: &Look, view: &View) -> Option<Refused> {
         if self.is_plainly_permitted(look, view).unwrap_or(false) {
@@ -77,7 +93,7 @@ impl Reporter {
             Act::Open(flags) => judge_open(look, flags, view),
             Act::Link(flags) => {
                 let object = look.follow(flags.contains(AtFlags::SYMLINK_FOLLOW))?;
-                judge_object(&object, Access::WRITE, view)
+                judge_object(&object, Access::WRITE, view).or_else(|| judge_name(&object, view))
             }
             Act::Create => change(|exists| !exists),
             Act::Remove => change(|exists| exists),
@@ -110,7 +126,7 @@ impl Reporter {
         if let Some(start) = Start::noted(look)
             && is_rooted()
         {
-            self.0.learn(look.begun, &start, above, directory);
+            self.cache.learn(look.begun, &start, above, directory);
         }
         is_permitted.or_else(|| leads_to_permitted(look, view))
     }
@@ -238,6 +254,14 @@ fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> O
     }
     (possible(found.is_ok()) && entry.parent().permits(fs::Access::WRITE_OK | fs::Access::EXEC_OK))
         .then(|| (FileOperation::Write, entry.path()))
+}
+
+/// Who gives a file another name must be allowed to change the directory of the one that it has, too.
+fn judge_name(object: &Object, view: &View) -> Option<Refused> {
+    let path = object.path().ok()?;
+    let is_closed = !view.may_change(path.parent()?, path.file_name()?);
+    (is_closed && object.permits(fs::Access::WRITE_OK))
+        .then(|| (FileOperation::Write, path.to_owned()))
 }
 
 fn judge_object(object: &Object, wanted: Access, view: &View) -> Option<Refused> {

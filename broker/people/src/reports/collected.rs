@@ -14,6 +14,7 @@ use landstrip_core::report::traps::{Reports, Sink};
 use rules::socket::SocketKind;
 use rustix::fd::RawFd;
 use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Most questions that are remembered, and most of what is not collected.
@@ -55,6 +56,8 @@ struct Known {
     asked: Vec<Denial>,
     /// What was not worth being collected.
     noise: Vec<Denial>,
+    /// What was to be removed, moved away or given another name, which takes a right to the directory.
+    removals: BTreeSet<PathBuf>,
     /// The system calls that were refused and that no policy allows.
     refused: BTreeSet<&'static str>,
 }
@@ -108,6 +111,19 @@ impl Collected {
     /// What was not worth being collected, the first of it.
     pub fn noise(&self) -> Vec<Denial> {
         lock(&self.known).noise.clone()
+    }
+
+    /// Notes that `path` was to be removed, moved away or given another name, and that was refused.
+    pub fn note_removal(&self, path: &Path) {
+        let removals = &mut lock(&self.known).removals;
+        if removals.len() < REMEMBERED_MAX {
+            removals.insert(path.to_owned());
+        }
+    }
+
+    /// The first of these.
+    pub fn removals(&self) -> Vec<PathBuf> {
+        lock(&self.known).removals.iter().cloned().collect()
     }
 
     /// The system calls that were refused and that no policy allows.

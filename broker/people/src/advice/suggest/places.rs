@@ -121,7 +121,9 @@ impl Grounds<'_> {
         path: &Path,
         fits: impl Fn(&Path) -> bool,
     ) -> Option<PathBuf> {
-        let helps = |place: &Path| place != path || !is_stand_in(path);
+        // Whoever may write it may not remove it.
+        let is_removed = || self.removed.iter().any(|removed| removed == path);
+        let helps = |place: &Path| place != path || !is_stand_in(path) && !is_removed();
         self.ground().places(path).into_iter().find(|place| {
             let is_new = !self.is_protected(place) && !self.is_allowed(place);
             is_new && place != self.work && helps(place) && fits(place)

@@ -43,6 +43,7 @@ fn said(denials: &[Denial]) -> String {
         log: Some(Path::new("/dev/log")),
         files: &files,
         missing: &["/home/u/.made".into()],
+        removed: &[],
         written: (4, 1),
         network: &network,
         origins: &policy::origins::Origins::default(),
