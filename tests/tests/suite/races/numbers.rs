@@ -1,8 +1,11 @@
 //! Numbers that a call was let through with, while its thread is kept from running: meanwhile what had the number is
 //! gone, and somebody outside asks the kernel for just that number.
 
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
-use tests::{Sandbox, for_each_user, skipped};
+use tests::{Outcome, Sandbox, User, for_each_user, skipped};
 
 /// Leads a session on a terminal, in which it runs its words and does what their lines ask for: has landstrip stand still
 /// (`pause`) until a process waits for it (`answer`) and others that never rest are on the processor of that one; takes a
@@ -78,7 +81,8 @@ print(said.decode().replace('\r', ''))
 "#;
 
 /// Has a process of the lowest priority make a call with a number, beside some that never rest on the same processor.
-/// When it was let through and stands still, gives up what had the number, and has [`OUTSIDE`] take it.
+/// When it was let through and stands still, gives up what had the number, and has [`OUTSIDE`] take it. With a third word
+/// the process executes that, a Python that may not be read.
 const INSIDE: &str = r#"
 import ctypes, os, select, signal, sys
 kind, wanted = sys.argv[1], int(sys.argv[2])
@@ -114,12 +118,27 @@ class Segment:
         ctypes.memmove(memory, b'reached', 7); return secret
     def give_up(self): libc.shmctl(self.number, 0, None)
     def forget(self): libc.shmctl(libc.shmget(0, 4096, 0o1600), 0, None)
+CALLER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True); libc.shmat.restype = ctypes.c_void_p
+number = int(sys.argv[2]); os.write(1, b'x'); os.read(0, 1)
+try:
+    if sys.argv[1] == 'group': os.setpgid(0, number); result = os.getpgrp() == number
+    else:
+        memory = libc.shmat(number, None, 0); result = ctypes.string_at(memory, 6) == b'secret'
+        ctypes.memmove(memory, b'reached', 7)
+except OSError as error: result = error.errno
+os.write(1, repr(result).encode()); os.read(0, 1)
+"""
 def attempt():
     """Whether the number was had meanwhile, and afterwards; none if it did not stand still, or was refused."""
     held = {'group': Group, 'segment': Segment}[kind]()
     (begin, go), (end, done) = os.pipe(), os.pipe()
     def call():
         os.sched_setaffinity(0, processor); os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        if sys.argv[3:]:
+            os.dup2(begin, 0); os.dup2(done, 1)
+            os.execv(sys.argv[3], [sys.argv[3], '-c', CALLER, kind, str(held.number)])
         os.write(done, b'x'); os.read(begin, 1)
         try: result = held.call()
         except OSError as error: result = error.errno
@@ -159,20 +178,61 @@ fn no_number_is_given_to_others_while_a_thread_that_was_let_through_with_it_stan
             return;
         }
         for kind in ["group", "segment"] {
-            let mut words: Vec<_> = around.iter().map(Into::into).collect();
+            let mut words: Vec<OsString> = around.iter().map(Into::into).collect();
             words.extend(["python3", "-c", OUTSIDE].map(Into::into));
             words.extend(sandbox.command_line());
             words.extend(["--", "python3", "-c", INSIDE, kind, &wanted].map(Into::into));
-            let outcome = sandbox.run_outside(words);
-            println!("{kind}: {}", outcome.stdout);
-            assert!(!outcome.stdout.contains("untouched False"), "{outcome:#?}");
-            assert!(outcome.stdout.contains("status 0"), "{outcome:#?}");
-            let stood: Vec<_> =
-                outcome.stdout.lines().filter_map(|line| line.strip_prefix("stood ")).collect();
-            assert!(!stood.is_empty(), "it never stood still: {outcome:#?}");
-            // Once it is past the number is anybody's.
-            assert!(stood.iter().all(|line| line.starts_with("False ")), "{outcome:#?}");
-            assert!(stood.contains(&"False True"), "{outcome:#?}");
+            numbers_are_kept(kind, &sandbox.run_outside(words));
         }
     });
+}
+
+/// Where proc(5) does not show a thread (hidepid), whose program may not be read, that has not ended for all that.
+#[test]
+fn nor_if_proc_does_not_show_the_thread() {
+    const HIDING: &str = "mount -o remount,hidepid=2 /proc && exec \"$@\"";
+    let wanted = tests::repetitions(2).to_string();
+    let around = [
+        "unshare",
+        "--pid",
+        "--ipc",
+        "--mount",
+        "--fork",
+        "--mount-proc",
+        "sh",
+        "-c",
+        HIDING,
+        "sh",
+    ];
+    let sandbox = Sandbox::new().timeout(Duration::from_secs(60));
+    let can = [&around[..], &["test", "-w", "/proc/sys/kernel/ns_last_pid"]].concat();
+    if !User::Caller.is_root() || sandbox.run_outside(can).status != Some(0) {
+        return skipped("only root mounts proc(5) with hidepid, and chooses numbers");
+    }
+    let python = sandbox.program("work/unreadable", fs::read("/usr/bin/python3").unwrap());
+    fs::set_permissions(python, fs::Permissions::from_mode(0o111)).unwrap();
+    for kind in ["group", "segment"] {
+        let mut words: Vec<OsString> = around.iter().map(Into::into).collect();
+        words.extend(["/usr/bin/python3", "-c", OUTSIDE].map(Into::into));
+        words.extend(
+            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"].map(Into::into),
+        );
+        words.extend(sandbox.command_line());
+        words.extend(
+            ["--", "/usr/bin/python3", "-c", INSIDE, kind, &wanted, "./unreadable"].map(Into::into),
+        );
+        numbers_are_kept(kind, &sandbox.run_outside(words));
+    }
+}
+
+fn numbers_are_kept(kind: &str, outcome: &Outcome) {
+    println!("{kind}: {}", outcome.stdout);
+    assert!(!outcome.stdout.contains("untouched False"), "{outcome:#?}");
+    assert!(outcome.stdout.contains("status 0"), "{outcome:#?}");
+    let stood: Vec<_> =
+        outcome.stdout.lines().filter_map(|line| line.strip_prefix("stood ")).collect();
+    assert!(!stood.is_empty(), "it never stood still: {outcome:#?}");
+    // Once it is past the number is anybody's.
+    assert!(stood.iter().all(|line| line.starts_with("False ")), "{outcome:#?}");
+    assert!(stood.contains(&"False True"), "{outcome:#?}");
 }
