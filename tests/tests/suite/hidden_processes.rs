@@ -1,6 +1,7 @@
 //! A proc(5) that hides processes (`hidepid`): those of other users, and the user's own that may not be read. What is not
 //! shown has not ended. Only root can mount it so.
 
+use std::ffi::OsString;
 use tests::{Outcome, Sandbox, User, skipped};
 
 /// On a terminal of the user's: a job in the foreground that may not be read, or that is another user's, and the command
@@ -44,16 +45,17 @@ signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 try: print('taken', os.tcsetpgrp(0, os.getpgrp()))
 except PermissionError: print('refused')";
 
-/// Runs `words` as root where proc(5) is mounted with hidepid `how`; none where that is not permitted.
-fn with_proc(sandbox: &Sandbox, how: &str, words: &[&str]) -> Option<Outcome> {
+/// Runs `words` as root where proc(5) is mounted with hidepid `how`, in namespaces for processes and what is shared by
+/// number; none where that is not permitted.
+pub(crate) fn with_proc(sandbox: &Sandbox, how: &str, words: Vec<OsString>) -> Option<Outcome> {
     if !User::Caller.is_root() {
         skipped("only root mounts proc(5) with hidepid");
         return None;
     }
     let script = format!("mount -o remount,hidepid={how} /proc && echo mounted && exec \"$@\"");
-    let around =
-        ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c", &script, "sh"];
-    let outcome = sandbox.run_outside(around.into_iter().chain(words.iter().copied()));
+    let unshare = ["unshare", "--pid", "--ipc", "--mount", "--fork", "--mount-proc", "sh", "-c"];
+    let around = unshare.into_iter().chain([script.as_str(), "sh"]).map(OsString::from);
+    let outcome = sandbox.run_outside(around.chain(words));
     if !outcome.stdout.starts_with("mounted\n") {
         skipped("proc(5) cannot be mounted with hidepid here");
         return None;
@@ -61,23 +63,18 @@ fn with_proc(sandbox: &Sandbox, how: &str, words: &[&str]) -> Option<Outcome> {
     Some(outcome)
 }
 
-fn launcher(sandbox: &Sandbox) -> Vec<String> {
-    let words = sandbox.command_line();
-    words.into_iter().map(|word| word.into_string().unwrap()).collect()
-}
-
 #[test]
 fn a_job_that_is_not_shown_keeps_the_terminal() {
     let sandbox = Sandbox::new();
     let shell = sandbox.program("work/unreadable", std::fs::read("/bin/sh").unwrap());
     std::fs::set_permissions(shell, std::os::unix::fs::PermissionsExt::from_mode(0o111)).unwrap();
-    let landstrip = launcher(&sandbox);
     for how in ["0", "1", "2"] {
         for whose in ["own", "roots"] {
-            let mut words = vec!["/usr/bin/python3", "-c", TERMINAL, whose];
-            words.extend(landstrip.iter().map(String::as_str));
-            words.extend(["--", "/usr/bin/python3", "-c", TAKE]);
-            let Some(outcome) = with_proc(&sandbox, how, &words) else { return };
+            let mut words: Vec<OsString> =
+                ["/usr/bin/python3", "-c", TERMINAL, whose].map(Into::into).into();
+            words.extend(sandbox.command_line());
+            words.extend(["--", "/usr/bin/python3", "-c", TAKE].map(Into::into));
+            let Some(outcome) = with_proc(&sandbox, how, words) else { return };
             assert_eq!(
                 outcome.stdout, "mounted\nrefused\nkept True\n",
                 "{how} {whose}: {outcome:#?}"
@@ -94,11 +91,10 @@ fn what_could_not_be_counted_is_not_limited() {
         (r#"{"wallSeconds": 100, "fileSize": "1MiB"}"#, false),
     ] {
         let sandbox = Sandbox::new().policy_json(format!(r#"{{"limits": {limits}}}"#));
-        let landstrip = launcher(&sandbox);
-        let mut words: Vec<_> = landstrip.iter().map(String::as_str).collect();
-        words.extend(["--", "echo", "runs"]);
+        let mut words = sandbox.command_line();
+        words.extend(["--", "echo", "runs"].map(Into::into));
         for how in ["0", "2"] {
-            let Some(outcome) = with_proc(&sandbox, how, &words) else { return };
+            let Some(outcome) = with_proc(&sandbox, how, words.clone()) else { return };
             let runs = how == "0" || !is_counted;
             assert_eq!(outcome.stdout.ends_with("runs\n"), runs, "{how}: {outcome:#?}");
             assert_eq!(outcome.stderr.contains("hidepid"), !runs, "{how}: {outcome:#?}");

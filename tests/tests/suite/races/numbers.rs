@@ -1,11 +1,12 @@
 //! Numbers that a call was let through with, while its thread is kept from running: meanwhile what had the number is
 //! gone, and somebody outside asks the kernel for just that number.
 
+use crate::hidden_processes::with_proc;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
-use tests::{Outcome, Sandbox, User, for_each_user, skipped};
+use tests::{Outcome, Sandbox, for_each_user, skipped};
 
 /// Leads a session on a terminal, in which it runs its words and does what their lines ask for: has landstrip stand still
 /// (`pause`) until a process waits for it (`answer`) and others that never rest are on the processor of that one; takes a
@@ -81,12 +82,12 @@ print(said.decode().replace('\r', ''))
 "#;
 
 /// Has a process of the lowest priority make a call with a number, beside some that never rest on the same processor.
-/// When it was let through and stands still, gives up what had the number, and has [`OUTSIDE`] take it. With a third word
-/// the process executes that, a Python that may not be read.
+/// When it was let through and stands still, gives up what had the number, and has [`OUTSIDE`] take it. The process
+/// executes a Python, which a third word names.
 const INSIDE: &str = r#"
 import ctypes, os, select, signal, sys
 kind, wanted = sys.argv[1], int(sys.argv[2])
-libc = ctypes.CDLL(None, use_errno=True); libc.shmat.restype = ctypes.c_void_p
+libc = ctypes.CDLL(None)
 processor = {min(os.sched_getaffinity(0))}
 def asked(*words):
     print(*words, flush=True); return sys.stdin.readline().strip()
@@ -104,45 +105,39 @@ class Group:
     def __init__(self):
         self.number = start(signal.pause)
         os.setpgid(self.number, self.number)
-    def call(self): os.setpgid(0, self.number); return os.getpgrp() == self.number
     def give_up(self): os.kill(self.number, signal.SIGKILL); os.waitpid(self.number, 0)
     def forget(self):
         # What was let through is looked for at the next such call.
         process = start(lambda: os.setpgid(0, 0)); os.waitpid(process, 0)
 class Segment:
     def __init__(self): self.number = libc.shmget(0, 4096, 0o1600)
-    def call(self):
-        memory = libc.shmat(self.number, None, 0)
-        if memory == 2**64 - 1: raise OSError(ctypes.get_errno(), 'shmat')
-        secret = ctypes.string_at(memory, 6) == b'secret'
-        ctypes.memmove(memory, b'reached', 7); return secret
     def give_up(self): libc.shmctl(self.number, 0, None)
     def forget(self): libc.shmctl(libc.shmget(0, 4096, 0o1600), 0, None)
+# What makes the call, by a number and on a processor.
 CALLER = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True); libc.shmat.restype = ctypes.c_void_p
-number = int(sys.argv[2]); os.write(1, b'x'); os.read(0, 1)
-try:
-    if sys.argv[1] == 'group': os.setpgid(0, number); result = os.getpgrp() == number
-    else:
-        memory = libc.shmat(number, None, 0); result = ctypes.string_at(memory, 6) == b'secret'
-        ctypes.memmove(memory, b'reached', 7)
+kind, number, processor = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+def call():
+    if kind == 'group': os.setpgid(0, number); return os.getpgrp() == number
+    memory = libc.shmat(number, None, 0)
+    if memory == 2**64 - 1: raise OSError(ctypes.get_errno(), 'shmat')
+    secret = ctypes.string_at(memory, 6) == b'secret'
+    ctypes.memmove(memory, b'reached', 7); return secret
+os.sched_setaffinity(0, [processor]); os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+os.write(1, b'x'); os.read(0, 1)
+try: result = call()
 except OSError as error: result = error.errno
 os.write(1, repr(result).encode()); os.read(0, 1)
 """
+program = (sys.argv[3:] or [sys.executable])[0]
 def attempt():
     """Whether the number was had meanwhile, and afterwards; none if it did not stand still, or was refused."""
     held = {'group': Group, 'segment': Segment}[kind]()
     (begin, go), (end, done) = os.pipe(), os.pipe()
     def call():
-        os.sched_setaffinity(0, processor); os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        if sys.argv[3:]:
-            os.dup2(begin, 0); os.dup2(done, 1)
-            os.execv(sys.argv[3], [sys.argv[3], '-c', CALLER, kind, str(held.number)])
-        os.write(done, b'x'); os.read(begin, 1)
-        try: result = held.call()
-        except OSError as error: result = error.errno
-        os.write(done, repr(result).encode()); os.read(begin, 1)
+        os.dup2(begin, 0); os.dup2(done, 1)
+        os.execv(program, [program, '-c', CALLER, kind, str(held.number), str(min(processor))])
     caller = start(call); os.read(end, 1)
     asked('pause', caller); os.write(go, b'x'); asked('answer', caller, *others)
     held.give_up()
@@ -190,30 +185,16 @@ fn no_number_is_given_to_others_while_a_thread_that_was_let_through_with_it_stan
 /// Where proc(5) does not show a thread (hidepid), whose program may not be read, that has not ended for all that.
 #[test]
 fn nor_if_proc_does_not_show_the_thread() {
-    const HIDING: &str = "mount -o remount,hidepid=2 /proc && exec \"$@\"";
     let wanted = tests::repetitions(2).to_string();
-    let around = [
-        "unshare",
-        "--pid",
-        "--ipc",
-        "--mount",
-        "--fork",
-        "--mount-proc",
-        "sh",
-        "-c",
-        HIDING,
-        "sh",
-    ];
     let sandbox = Sandbox::new().timeout(Duration::from_secs(60));
-    let can = [&around[..], &["test", "-w", "/proc/sys/kernel/ns_last_pid"]].concat();
-    if !User::Caller.is_root() || sandbox.run_outside(can).status != Some(0) {
-        return skipped("only root mounts proc(5) with hidepid, and chooses numbers");
+    let can = ["test", "-w", "/proc/sys/kernel/ns_last_pid"].map(Into::into).into();
+    if with_proc(&sandbox, "2", can).is_none_or(|outcome| outcome.status != Some(0)) {
+        return skipped("numbers cannot be chosen here");
     }
     let python = sandbox.program("work/unreadable", fs::read("/usr/bin/python3").unwrap());
     fs::set_permissions(python, fs::Permissions::from_mode(0o111)).unwrap();
     for kind in ["group", "segment"] {
-        let mut words: Vec<OsString> = around.iter().map(Into::into).collect();
-        words.extend(["/usr/bin/python3", "-c", OUTSIDE].map(Into::into));
+        let mut words: Vec<OsString> = ["/usr/bin/python3", "-c", OUTSIDE].map(Into::into).into();
         words.extend(
             ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"].map(Into::into),
         );
@@ -221,7 +202,8 @@ fn nor_if_proc_does_not_show_the_thread() {
         words.extend(
             ["--", "/usr/bin/python3", "-c", INSIDE, kind, &wanted, "./unreadable"].map(Into::into),
         );
-        numbers_are_kept(kind, &sandbox.run_outside(words));
+        let Some(outcome) = with_proc(&sandbox, "2", words) else { return };
+        numbers_are_kept(kind, &outcome);
     }
 }
 
