@@ -54,17 +54,20 @@ impl Observer for Reporter {
     }
 
     fn denials(&self, looks: &[Look], view: &View) -> Vec<Denial> {
-        let refused = looks.iter().filter_map(|look| {
-            let (operation, path) = self.judge(look, view)?;
+        let refused = looks.iter().filter_map(|look| Some((look, self.judge(look, view)?)));
+        let refused: Vec<_> = refused.collect();
+        if refused.is_empty() || is_futile(looks) {
+            return Vec::new();
+        }
+        let denial = |(look, (operation, path)): (&Look, Refused)| {
             if matches!(look.act, Act::Remove | Act::Link(_))
                 && let Some(collected) = &self.collected
             {
                 collected.note_removal(&path);
             }
-            Some(Denial::file(operation, &as_written(look, path)))
-        });
-        let refused: Vec<_> = refused.collect();
-        if !refused.is_empty() && is_futile(looks) { Vec::new() } else { refused }
+            Denial::file(operation, &as_written(look, path))
+        };
+        refused.into_iter().map(denial).collect()
     }
 
     fn are_brokered(&self, looks: &[Look], view: &View) -> bool {
