@@ -24,7 +24,7 @@ pub struct Mount {
 /// File systems whose names are this kernel's alone (`linux/magic.h`): ext4, f2fs, tmpfs, overlayfs, XFS, Btrfs. They list
 /// whatever a name can find, and flag directories that ignore case. Others have names that are found and never listed,
 /// as automounters and snapshots do, or ignore case as their server does.
-pub const LOCAL: [FsWord; 6] =
+const LOCAL: [FsWord; 6] =
     [0xef53, 0xf2f5_2010, 0x0102_1994, 0x794c_7630, 0x5846_5342, 0x9123_683e];
 
 /// File systems that are the kernel's own controls, or views of processes: what is written there
@@ -46,6 +46,11 @@ impl Mount {
     pub fn is_of_devices(&self) -> bool {
         ["devpts", "devtmpfs"].contains(&self.kind.as_str())
     }
+}
+
+/// Whether `object` lies on one of the file systems whose names are this kernel's alone.
+pub fn is_local(object: impl AsFd) -> io::Result<bool> {
+    Ok(LOCAL.contains(&fs::fstatfs(object)?.f_type))
 }
 
 /// Every mount, in the order of the kernel's table.

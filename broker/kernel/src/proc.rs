@@ -181,8 +181,7 @@ pub fn is_gone(thread: Pid) -> bool {
 
 /// Whether proc(5) is mounted so that it need not show this user's own processes (hidepid).
 pub fn hides_processes() -> io::Result<bool> {
-    let table = read_records("/proc/self/mountinfo")?;
-    let table = String::from_utf8_lossy(&table);
+    let table = String::from_utf8_lossy(&read_records("/proc/self/mountinfo")?).into_owned();
     Ok(table.lines().any(|line| line.contains(" /proc ") && line.contains("hidepid=")))
 }
 

@@ -98,10 +98,10 @@ pub(super) type Places = Vec<usize>;
 impl Tree {
     /// A later one of `rules` counts less where several of one effect end.
     pub(super) fn new(rules: impl Iterator<Item = (List, Effects, Pattern)>) -> Tree {
-        let mut tree = Tree { nodes: Vec::new(), rules: Vec::new() };
         // What grows is copied, and each copy's pages have to be had from the kernel.
-        tree.rules.reserve(rules.size_hint().0);
-        tree.nodes.reserve(2 * tree.rules.capacity());
+        let count = rules.size_hint().0;
+        let mut tree =
+            Tree { nodes: Vec::with_capacity(2 * count), rules: Vec::with_capacity(count) };
         tree.nodes.push(Node::default());
         let mut stem_end = 0;
         for (list, effects, pattern) in rules {

@@ -47,16 +47,14 @@ pub(super) fn is_told_above(directory: &OwnedFd, path: &Path) -> Option<bool> {
         }
         next = above(&parent);
     }
-    let kind = fs::fstatfs(directory).ok()?.f_type;
-    mounts::LOCAL.contains(&kind).then_some(false)
+    mounts::is_local(directory).ok()?.then_some(false)
 }
 
 /// Whether entries of `directory` can have second names: ntfs-3g, in user space, has attributes of its own.
 pub(super) fn has_second_names(directory: &OwnedFd) -> bool {
-    let has = |name| fs::getxattr(own_link(directory), name, &mut [0u8; 0]).is_ok();
     match fs::fstatfs(directory).map(|found| found.f_type) {
         Ok(NTFS3) => true,
-        Ok(FUSE) => has(c"system.ntfs_attrib"),
+        Ok(FUSE) => fs::getxattr(own_link(directory), c"system.ntfs_attrib", &mut [0u8; 0]).is_ok(),
         _ => false,
     }
 }

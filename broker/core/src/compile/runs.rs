@@ -26,7 +26,7 @@ pub(crate) fn temporary() -> Option<PathBuf> {
 }
 
 /// Where the caller's programs have temporary files; an empty TMPDIR names nothing.
-pub(crate) fn callers_temporary() -> PathBuf {
+pub fn callers_temporary() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|named| !named.is_empty());
     named.map_or_else(|| WRITTEN.into(), PathBuf::from)
 }

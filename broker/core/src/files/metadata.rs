@@ -172,7 +172,7 @@ impl Prepared {
     /// and makes links.
     fn is_of_file_system(&self, name: &[u8]) -> bool {
         !XATTR_KINDS.iter().any(|kind| name.starts_with(kind))
-            && !fs::fstatfs(&self.object).is_ok_and(|found| mounts::LOCAL.contains(&found.f_type))
+            && mounts::is_local(&self.object) != Ok(true)
     }
 
     /// Makes the change on the object that is held, for a target that waits.

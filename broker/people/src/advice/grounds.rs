@@ -1,6 +1,7 @@
 //! What remedies are found in view of.
 
 use super::suggest::Grounds;
+use landstrip_core::compile::runs::callers_temporary;
 use landstrip_core::session::prepared::Prepared;
 use policy::callers::Caller;
 use policy::harmless::is_socket;
@@ -20,7 +21,7 @@ pub fn on_grounds<T>(
     find(&Grounds {
         home: home.as_deref(),
         work: &caller.cwd,
-        temporary: &std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default(),
+        temporary: &std::fs::canonicalize(callers_temporary()).unwrap_or_default(),
         settings: &home.as_deref().map(linked_settings).unwrap_or_default(),
         log: std::fs::canonicalize("/dev/log").ok().filter(|log| is_socket(log)).as_deref(),
         files: &policy.files,

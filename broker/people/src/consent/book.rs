@@ -5,7 +5,7 @@ use crate::advice::suggest::{self, Grounds};
 use common::trap::NetworkOperation;
 use kernel::locate::locate;
 use landstrip_core::ask::{Addition, Rule};
-use landstrip_core::compile::runs::holders;
+use landstrip_core::compile::runs::{callers_temporary, holders};
 use landstrip_core::report::denials::Denial;
 use policy::callers::Caller;
 use policy::harmless;
@@ -51,7 +51,7 @@ impl Book {
         let of_runs = holders().chain(denials.map(|place| place.path));
         policy.files.deny_write.extend(of_runs.map(|place| Pattern::literal(&place)));
         let home = caller.home.as_ref().map(|home| home.canonicalize().unwrap_or(home.clone()));
-        let temporary = std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default();
+        let temporary = std::fs::canonicalize(callers_temporary()).unwrap_or_default();
         let settings = home.as_deref().map(linked_settings).unwrap_or_default();
         Self { policy, caller, home, temporary, settings, written, origins: Origins::default() }
     }

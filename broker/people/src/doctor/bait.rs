@@ -1,6 +1,7 @@
 //! What the sandbox must not reach, laid out beside it: sockets that tell from outside whether somebody came.
 
 use super::attempt::{Act, Attempt};
+use landstrip_core::compile::runs::callers_temporary;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -25,7 +26,7 @@ impl Bait {
             let directory = parent.join(&name);
             std::fs::create_dir(&directory).map(|()| directory)
         };
-        let temporary = std::env::temp_dir().canonicalize().and_then(make);
+        let temporary = callers_temporary().canonicalize().and_then(make);
         // An image may have no /tmp.
         let directory = temporary.or_else(|_| std::env::current_dir().and_then(make))?;
         let made = Self::in_directory(&directory, name);
