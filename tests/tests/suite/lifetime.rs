@@ -652,8 +652,15 @@ fn a_policy_that_says_something_of_the_temporary_directory_leaves_it_alone() {
         let sandbox = Sandbox::of(user).without_policy().env("TMPDIR", "");
         sandbox.sh("test -n \"$TMPDIR\" && cd \"$TMPDIR\" && mktemp").succeeds();
         // One that is not there is not made, and nothing fails by it.
-        let sandbox = Sandbox::of(user).allow_write(".").env("TMPDIR", "/nonexistent/tmp");
-        assert_eq!(sandbox.sh("echo $TMPDIR").succeeds().stdout, "/nonexistent/tmp\n");
+        for callers in ["/nonexistent/tmp", "nonexistent"] {
+            for sandbox in [Sandbox::of(user).without_policy(), Sandbox::of(user).allow_write(".")]
+            {
+                let sandbox = sandbox.env("TMPDIR", callers);
+                let outcome = sandbox.sh("cd \"$TMPDIR\" && mktemp >/dev/null && echo $TMPDIR");
+                assert_ne!(outcome.succeeds().stdout.trim(), callers, "a private TMPDIR");
+                assert!(!fs::exists(sandbox.path(callers)).unwrap());
+            }
+        }
     });
 }
 

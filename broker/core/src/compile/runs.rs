@@ -16,13 +16,14 @@ use std::path::{Path, PathBuf};
 const WRITTEN: &str = "/tmp";
 const APART: &str = "/var/tmp";
 
-/// Where temporary directories are made, a canonical path: TMPDIR, unless that is what everybody has, or relative to the
-/// working directory, which most policies let be written.
+/// Where temporary directories are made, a canonical path: TMPDIR, unless that is what everybody has, or not there, or
+/// relative to the working directory, which most policies let be written.
 pub(crate) fn temporary() -> Option<PathBuf> {
     let named = directory("TMPDIR").filter(|path| path != Path::new(WRITTEN));
     let is_usable = || fs::access(APART, Access::WRITE_OK | Access::EXEC_OK).is_ok();
-    let place = named.unwrap_or_else(|| if is_usable() { APART.into() } else { WRITTEN.into() });
-    std::fs::canonicalize(place).ok()
+    let usual = || if is_usable() { APART } else { WRITTEN }.into();
+    let canonical = |path: PathBuf| std::fs::canonicalize(path).ok();
+    named.and_then(canonical).or_else(|| canonical(usual()))
 }
 
 /// Where the caller's programs have temporary files; an empty TMPDIR names nothing.

@@ -46,31 +46,27 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one, and lets it be written, unless `policy` lets the caller's own be written or says
+    /// Makes one, and lets it be written, unless `policy` lets the caller's own, if that is there, be written or says
     /// otherwise: by a TMPDIR that it sets, or a rule that denies what would be in it.
     ///
     /// # Errors
     /// Returns the [`Failure`] of making it under the built-in policy, which promises one. Under another
-    /// the command goes without, as it does where a caller's TMPDIR is not there.
+    /// the command goes without.
     pub(super) fn wanted(policy: &mut Policy, traps: &Traps) -> Result<Option<Self>, Failure> {
-        let callers = runs::callers_temporary();
-        let made = match std::fs::canonicalize(&callers) {
-            Ok(callers) if calls_for_one(policy, &callers) => {
-                let temporary = runs::temporary().map(|place| runs::holder(&place));
-                // Another user may have taken the name of the first.
-                let cache = runs::caches().next().map(|cache| runs::holder_in_cache(&cache));
-                let holders = temporary.into_iter().chain(cache);
-                let mut holders = holders.filter(|holder| !denies(&policy.files, holder));
-                match holders.next().map(|holder| Self::beneath(&holder)) {
-                    Some(Err(reason)) => {
-                        holders.find_map(|holder| Self::beneath(&holder).ok()).ok_or(reason)
-                    }
-                    Some(made) => made,
-                    None => Err("the policy denies all places for it".to_owned()),
-                }
+        if !Self::is_called_for(policy) {
+            return Ok(None);
+        }
+        let temporary = runs::temporary().map(|place| runs::holder(&place));
+        // Another user may have taken the name of the first.
+        let cache = runs::caches().next().map(|cache| runs::holder_in_cache(&cache));
+        let holders = temporary.into_iter().chain(cache);
+        let mut holders = holders.filter(|holder| !denies(&policy.files, holder));
+        let made = match holders.next().map(|holder| Self::beneath(&holder)) {
+            Some(Err(reason)) => {
+                holders.find_map(|holder| Self::beneath(&holder).ok()).ok_or(reason)
             }
-            Ok(_) => return Ok(None),
-            Err(error) => Err(format!("{}: {error}", callers.display())),
+            Some(made) => made,
+            None => Err("the policy denies all places for it".to_owned()),
         };
         let failure = match made {
             Ok(scratch) => {
@@ -86,10 +82,16 @@ impl Scratch {
         Ok(None)
     }
 
-    /// Whether [`Scratch::wanted`] would make one.
+    /// Whether [`Scratch::wanted`] would make one: whether `policy` leaves the command without a temporary directory.
     pub(super) fn is_called_for(policy: &Policy) -> bool {
-        let parent = std::fs::canonicalize(runs::callers_temporary());
-        parent.is_ok_and(|parent| calls_for_one(policy, &parent))
+        let files = &policy.files;
+        let is_left = |callers: PathBuf| {
+            files.allow_write.iter().any(|root| callers.starts_with(root))
+                || denies(files, &callers)
+        };
+        policy.built_in
+            || policy.variables.value("TMPDIR").is_none()
+                && !std::fs::canonicalize(runs::callers_temporary()).is_ok_and(is_left)
     }
 
     /// Makes one for shared memory of the command's own, unless `policy` says itself what may be done with
@@ -236,14 +238,6 @@ fn mount_of(path: &Path) -> Option<u64> {
     let found = fs::statx(fs::CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
     let is_known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
     is_known.then_some(found.stx_mnt_id)
-}
-
-/// Whether `policy` leaves the command without a temporary directory where the caller has `parent`.
-fn calls_for_one(policy: &Policy, parent: &Path) -> bool {
-    let files = &policy.files;
-    let is_allowed = || files.allow_write.iter().any(|root| parent.starts_with(root));
-    let sets_another = || policy.variables.value("TMPDIR").is_some();
-    policy.built_in || !is_allowed() && !denies(files, parent) && !sets_another()
 }
 
 /// Whether nothing in `place` can be of use to the command.
