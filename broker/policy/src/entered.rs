@@ -4,7 +4,6 @@
 use super::repositories;
 use super::shell_words::{substituted, words};
 use kernel::locate::locate;
-use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,9 +19,8 @@ const OF_MISE: [&str; 7] = [
     "mise.toml",
     "mise/config.toml",
 ];
-/// What gives the text of a file to the shell, which obeys it after these.
-const READERS: [&str; 4] = ["awk", "cat", "grep", "sed"];
-const OBEYED: [&str; 4] = ["eval", "export $(", "export `", "source "];
+/// What has the shell obey text that a line takes from the files that it names.
+const OBEYED: [&str; 5] = ["eval", "export $(", "export \"$(", "export `", "export \"`"];
 /// Most files that are read, how much of each, and of one line: what a command has left is to delay nobody.
 const FILES_MAX: usize = 32;
 const LENGTH_MAX: u64 = 1 << 16;
@@ -89,9 +87,12 @@ fn of_direnv(tree: &Path, home: &str) -> Vec<PathBuf> {
         let text = with_values(&text_of(&file), home);
         read.push(file);
         for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
-            let is_obeyed = OBEYED.iter().any(|before| line.contains(before));
+            let is_obeyed = obeys(line);
             for part in substituted(line).into_iter().chain([line]) {
                 let words = words_of(part);
+                if is_obeyed {
+                    found.extend(words.iter().filter_map(|word| obeyed(&above, word)));
+                }
                 for (at, word) in words.iter().enumerate() {
                     let mut arguments = words[at + 1..].iter().map(String::as_str);
                     match word.as_str() {
@@ -106,9 +107,6 @@ fn of_direnv(tree: &Path, home: &str) -> Vec<PathBuf> {
                             let named = if named.is_dir() { named.join(ITEM) } else { named };
                             found.push(named.clone());
                             pending.push(named);
-                        }
-                        word if is_obeyed && READERS.contains(&word) => {
-                            found.extend(files(&above, arguments));
                         }
                         // Sets which settings Vim reads in this directory: direnv-stdlib(1), use vim.
                         "vim" | "use_vim" => {
@@ -130,6 +128,21 @@ fn of_direnv(tree: &Path, home: &str) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// Whether the shell obeys text that `line` takes from somewhere: with `eval`, by way of a shell, or in a loop that ends here.
+fn obeys(line: &str) -> bool {
+    let is_obeying =
+        |word: &String| ["done", "source", "."].contains(&word.as_str()) || interprets(word);
+    OBEYED.iter().any(|before| line.contains(before)) || words_of(line).iter().any(is_obeying)
+}
+
+/// The file that a word of such a line names: one that is there, or what looks like a path and may be made later.
+fn obeyed(tree: &Path, word: &str) -> Option<PathBuf> {
+    let path = tree.join(word);
+    let is_path = word.contains(['.', '/']) && !word.contains([UNKNOWN, '*']) && !interprets(word);
+    let is_missing = || is_path && path.symlink_metadata().is_err();
+    (path.is_file() || is_missing()).then_some(path)
 }
 
 /// What a file of mise's settings in `tree` loads: `_.file`, `_.source`, `env_file`, and programs that it names outside of
@@ -259,7 +272,7 @@ fn run<'a>(tree: &Path, word: &str, mut arguments: impl Iterator<Item = &'a str>
     }
     let word = without_option(word);
     let path = tree.join(word);
-    if INTERPRETERS.iter().any(|name| path.file_name().is_some_and(|of| is_version_of(of, name))) {
+    if interprets(word) {
         return files(tree, arguments);
     }
     if !word.contains('/') {
@@ -284,12 +297,12 @@ fn without_option(word: &str) -> &str {
     }
 }
 
-/// Whether `program` is called `name`, with a version or without.
-fn is_version_of(program: &OsStr, name: &str) -> bool {
-    let rest = program.to_str().and_then(|program| program.strip_prefix(name));
-    rest.is_some_and(|rest| {
-        rest.chars().all(|character| character.is_ascii_digit() || character == '.')
-    })
+/// Whether `word` names an interpreter, with a version or without.
+fn interprets(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or_default();
+    let name =
+        name.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');
+    INTERPRETERS.contains(&name)
 }
 
 /// Whether a file is one that is run.
@@ -315,7 +328,10 @@ mod tests {
                     export RUBYOPT=-r./tools/hook JAVA_TOOL_OPTIONS=\"-javaagent:tools/agent.jar\" CARGO_HOME=$PWD/cargo\n\
                     pushd env; ./pushed; use flake path:./other#x; just env; x=$(make -s env)\necho just make\n\
                     . ~/t/of-home; D=own F=\"$D\"\nexport NAME=\"named\"; source \"${D}/inner\"; . $NAME\nuse vim\nuse flake ./nix#dev\n\
-                    export $(grep -v '^#' data.env | xargs)\neval \"$(cat data)\"; VERSION=$(cat told)\n";
+                    export $(grep -v '^#' data.env | xargs)\neval \"$(cat data)\"; VERSION=$(cat told)\n\
+                    while read l; do export \"$l\"; done <lines\ncat piped | bash\nsource /dev/stdin < input\n\
+                    [ -f later.env ] && export $(xargs < later.env)\nfor f in one two; do [ -f $f ] && . ./$f; done\n\
+                    source \"$(expand_path expanded)\"\nx=$(<only-told)\nlayout python3\n";
         dir.file("t/.envrc", text);
         dir.file("t/.envrc.local", "dotenv_if_exists .env.local\nsource_env .envrc\n");
         dir.file("t/sub/.envrc", "use nix\n");
@@ -332,6 +348,12 @@ mod tests {
             "tools/hook.rb",
             "tools/agent.jar",
             "env/pushed",
+            "lines",
+            "piped",
+            "input",
+            "one",
+            "expanded",
+            "only-told",
         ] {
             dir.file(&format!("t/{name}"), "");
         }
@@ -347,7 +369,7 @@ mod tests {
         let trees = [tree.clone()];
         let found = loaded(&trees, Some(&dir.path("")), |_| true);
         let mut names: Vec<_> =
-            found.iter().map(|path| path.strip_prefix(&tree).unwrap()).collect();
+            found.iter().filter_map(|path| path.strip_prefix(&tree).ok()).collect();
         names.sort();
         names.dedup();
         let expected = [
@@ -386,6 +408,12 @@ mod tests {
             "-s/makefile",
             "data.env",
             "data",
+            "lines",
+            "piped",
+            "input",
+            "one",
+            "expanded",
+            "later.env",
             "devenv.nix",
             "devenv.yaml",
             "devenv.lock",

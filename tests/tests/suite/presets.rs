@@ -514,7 +514,9 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
                      python3 tools/script\nfor f in env/*.bash; do . $f; done\nwatch_file package.json\n\
                      NAMED=named D=env\nsource $NAMED; source \"${D}/inner\"\n. ~/../work/of-home\nuse vim\n\
                      export $(cat data | xargs)\nVERSION=$(cat version)\nexport RUBYOPT=-r./tools/hook JAVA_TOOL_OPTIONS=-javaagent:tools/x.jar\n\
-                     CARGO_HOME=$PWD/cargo\npushd env; ./entered\nuse flake path:./nix\njust env\necho make\n";
+                     CARGO_HOME=$PWD/cargo\npushd env; ./entered\nuse flake path:./nix\njust env\necho make\n\
+                     while read l; do export \"$l\"; done <lines\ncat piped | bash\nsource \"$(expand_path expanded)\"\n\
+                     [ -f later.env ] && export $(xargs < later.env)\n";
         let mise = "[[env]]\n_.source = \"{{config_root}}/mise.sh\"\n_.file = [\n  \".env.mise\",\n]\n[tasks.x]\nfile = \"tools/task\"\n";
         for (name, text) in [
             ("env/more.sh", ""),
@@ -528,12 +530,15 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
             ("tools/hook.rb", ""),
             ("tools/x.jar", ""),
             ("env/entered", "#!/bin/sh\n"),
+            ("lines", ""),
+            ("piped", ""),
+            ("expanded", ""),
         ] {
             sandbox.file(format!("work/{name}"), text);
         }
         sandbox.sh_outside("chmod 755 tools/env tools/task; mkdir cargo nix").succeeds();
         let write = "all='.env .envrc.local env/more.sh env/other.bash tools/env tools/script mise.sh .env.mise named env/inner of-home .vimrc.local data \
-                     tools/hook.rb tools/x.jar cargo/config.toml env/entered nix/flake.nix justfile'; \
+                     tools/hook.rb tools/x.jar cargo/config.toml env/entered nix/flake.nix justfile lines piped expanded later.env'; \
                      for name in $all; do echo evil > $name; done; ln -sf evil .env; mv evil tools/env; rm -rf env; mkdir env; cat $all";
         let work = "echo evil > evil; echo '{ }' > package.json && echo x > tools/task && echo x > .env.other && echo x > env/other && echo x > version && echo x: > Makefile && echo x > cargo/env";
         for (is_loaded, preset) in [(true, "agent"), (true, "build"), (false, "agent")] {
@@ -546,7 +551,7 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
             let is_safe = is_loaded && preset == "agent";
             assert!(!(is_safe && is_written), "ESCAPED: {preset}");
             assert_eq!(is_written, !is_safe, "{preset} {is_loaded}");
-            let restore = "rm -rf .env .env.mise .envrc .envrc.local mise.sh mise.toml evil env/* tools/env named of-home .vimrc.local cargo/* nix/* justfile; mkdir -p env; : > data; \
+            let restore = "rm -rf .env .env.mise .envrc .envrc.local mise.sh mise.toml evil env/* tools/env named of-home .vimrc.local cargo/* nix/* justfile later.env; mkdir -p env; : > data; : > lines; : > piped; : > expanded; \
                            : > env/more.sh; : > env/other.bash; : > tools/script; : > tools/hook.rb; : > tools/x.jar; : > env/entered; printf '#!/bin/sh\\n' > tools/env; chmod 755 tools/env";
             sandbox.sh_outside(restore).succeeds();
         }
@@ -951,6 +956,29 @@ fn a_policy_adds_to_the_preset_that_it_extends() {
     let error = sandbox.landstrip(["-p", "agnet", "touch", "made2"]);
     error.is_error(125, "Internal", "no preset is called 'agnet': did you mean 'agent'?");
     assert!(!sandbox.path("work/made2").exists());
+}
+
+#[test]
+fn a_directory_that_a_policy_adds_is_protected_even_if_it_is_missing() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let policy =
+            "extends: agent\nfilesystem:\n  allowWrite: [~/there, ~/new, ~/deep/new, ~/file]\n";
+        let policy = sandbox.file("own.yaml", policy);
+        let policy = policy.to_str().unwrap();
+        sandbox.dir("home/there");
+        for place in ["there", "new", "deep/new"] {
+            let script = format!(
+                "mkdir -p ~/{place}/sub && cd ~/{place} && cp /bin/true tool && ./tool && echo x > sub/made && echo ran; \
+                 mkdir .git; echo x > .git; echo x > .envrc; mkdir .vscode; echo y > ~/../work/y; mv ~/../work/y .mcp.json; \
+                 ls -A"
+            );
+            let outcome = under(&sandbox, policy, &script);
+            assert_eq!(outcome.stdout, "ran\nsub\ntool\n", "{place}");
+        }
+        let script = "echo x > ~/file && cat ~/file; ! touch ~/deep/other";
+        assert_eq!(under(&sandbox, policy, script).succeeds().stdout, "x\n");
+    });
 }
 
 #[test]
