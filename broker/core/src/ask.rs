@@ -16,6 +16,7 @@ use kernel::listener::Notification;
 use kernel::request::{Request, Sign};
 use kernel::target::Target;
 use rules::files::Files;
+use rules::pattern::Pattern;
 use rustix::fd::BorrowedFd;
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -32,8 +33,8 @@ pub struct Rule {
 /// What a rule adds to those of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addition {
-    /// A canonical path that may be written, with all beneath.
-    Write(PathBuf),
+    /// A canonical path that may be written, with all beneath but what these rules deny.
+    Write(PathBuf, Vec<Pattern>),
     /// A host that may be reached, as a pattern names it.
     Host(String),
     /// What this refused: a connection to a Unix socket, or a server, and then all of the command's own.

@@ -264,17 +264,14 @@ impl Paths<'_> {
     }
 
     /// What is not a directory yet on the way to `path` and must not become a file, which it could only in what is
-    /// `writable`: on the way to an allowed path nothing but directories are made.
-    fn above(
-        &mut self,
-        path: &Path,
-        beside: Option<&Pattern>,
-        writable: &[Grant],
-    ) -> Option<Pattern> {
-        let above = self.memory.beneath_directory(path);
-        let is_above = above.as_os_str().len() < path.as_os_str().len();
-        let is_needed = is_above && writable.iter().any(|it| above.starts_with(&it.path));
-        let pattern = is_needed.then(|| Pattern::beside(beside, above, Vec::new()))?;
+    /// `writable`: on the way to an allowed path nothing but directories are made, and that itself can become either.
+    fn above(&mut self, path: &Path, by: Option<&Pattern>, writable: &[Grant]) -> Option<Pattern> {
+        let first = self.memory.beneath_directory(path);
+        let is_inside = |place: &Path, it: &Grant| it.path != place && place.starts_with(&it.path);
+        let is_met =
+            |it: &&Path| it.starts_with(first) && writable.iter().any(|by| is_inside(it, by));
+        let above = path.ancestors().skip(1).take_while(is_met).last()?;
+        let pattern = Pattern::beside(by, above, Vec::new());
         Some(pattern.naming_no_file(self.memory.is_no_file(above)))
     }
 

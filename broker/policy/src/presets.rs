@@ -1,9 +1,11 @@
 //! The policies that come with landstrip. Each is a file in `presets`, and stands in the manual. The build script parses
 //! them: a launch starts no parser for them.
 
-use super::document::{Node, Value};
+use super::document::Node;
+use super::keys::Item;
 use super::nearest::near;
 use super::packed::unpack;
+use super::parse::read;
 use rules::pattern::Component;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -57,25 +59,21 @@ pub fn is_file(file: &Path) -> bool {
     file.as_os_str().as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
+/// What `agent` denies in each work tree.
+pub(super) fn denied_in_trees() -> Vec<Item> {
+    let agent = find("agent").ok().and_then(|agent| read(agent, &file("agent")).ok());
+    let items = agent.unwrap_or_default().deny_write.into_iter();
+    items.filter(|item| !item.text.starts_with(['/', '~'])).collect()
+}
+
 /// Whether a tool obeys what is called `name`, in any directory that is entered or opened: `agent` denies that in a work
 /// tree.
 pub(super) fn is_obeyed(name: &OsStr) -> bool {
     static NAMES: OnceLock<Vec<Component>> = OnceLock::new();
     let names = NAMES.get_or_init(|| {
-        let entry = |node: Node, key: &str| match node.value {
-            Value::Object(entries) => {
-                entries.into_iter().find(|entry| entry.key == key).map(|entry| entry.node)
-            }
-            _ => None,
-        };
-        let files = find("agent").ok().and_then(|agent| entry(agent, "filesystem"));
-        let items = files.and_then(|files| entry(files, "denyWrite"));
-        let Some(Value::List(items)) = items.map(|items| items.value) else { return Vec::new() };
-        let texts = items.iter().filter_map(|item| match &item.value {
-            Value::Text(text) if !text.contains('/') => Some(text.as_bytes()),
-            _ => None,
-        });
-        texts.filter_map(|text| Component::parse(text).ok()).collect()
+        let items = denied_in_trees();
+        let texts = items.iter().map(|item| &item.text).filter(|text| !text.contains('/'));
+        texts.filter_map(|text| Component::parse(text.as_bytes()).ok()).collect()
     });
     names.iter().any(|known| known.matches(name.as_bytes()))
 }

@@ -8,6 +8,7 @@ use super::keys::{self, Item, Written};
 use super::load::{Loaded, Selection, load};
 use super::parse::parse;
 use super::paths;
+use super::presets;
 use super::reach;
 use super::remarks::Remarks;
 use super::variables;
@@ -45,11 +46,16 @@ pub fn policy(
     Ok(policy)
 }
 
-/// What a rule means that is added during a run.
+/// What a rule means that is added during a run. If it is `granted` now, what `agent` denies in each tree is denied in
+/// this one as well, as it would be if the policy had the rule.
 ///
 /// # Errors
 /// Returns a [`PolicyError`] for one that cannot be added then, or that no policy could have.
-pub fn rule(key: &str, value: &str, caller: &Caller) -> Result<Policy, PolicyError> {
+pub fn rule(
+    (key, value): (&str, &str),
+    granted: bool,
+    caller: &Caller,
+) -> Result<Policy, PolicyError> {
     const ADDED: [&str; 4] = [
         "filesystem.allowWrite",
         "network.allowedDomains",
@@ -66,7 +72,10 @@ pub fn rule(key: &str, value: &str, caller: &Caller) -> Result<Policy, PolicyErr
         _ => serde_json::json!([value]),
     };
     let text = serde_json::json!({ object: { name: value } }).to_string();
-    let written = parse(text.as_bytes(), Format::Json, Path::new("<grant>"))?;
+    let mut written = parse(text.as_bytes(), Format::Json, Path::new("<grant>"))?;
+    if granted && name == "allowWrite" {
+        written.deny_write = presets::denied_in_trees();
+    }
     resolve(&written, Vec::new(), caller, &mut Remarks::unwanted())
 }
 

@@ -52,7 +52,7 @@ pub(super) fn in_trees<'a>(
         return InTrees { items: found, ..InTrees::default() };
     }
     let own = writable.iter().filter(|(_, origin)| !presets::is_file(&origin.file));
-    let added = own.map(|(path, _)| *path).filter(|path| path.is_dir());
+    let added = own.map(|(path, _)| *path).filter(|path| may_be_directory(path));
     let mut trees: Vec<PathBuf> = [cwd].into_iter().chain(added).map(Path::to_owned).collect();
     let may_change = |path: &PathBuf| {
         writable.iter().any(|(root, _)| path.starts_with(root) || root.starts_with(path))
@@ -116,6 +116,11 @@ pub(super) fn in_trees<'a>(
         }
     }
     InTrees { items: found, ways: ways.unwrap_or_default(), removable: linked.removable }
+}
+
+/// Whether `path` is a directory, or missing, and so can become one.
+fn may_be_directory(path: &Path) -> bool {
+    path.is_dir() || path.symlink_metadata().is_err()
 }
 
 /// The submodules of `trees` that have a repository of their own beside the usual ones, and what is denied because of the

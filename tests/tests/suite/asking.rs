@@ -59,6 +59,24 @@ fn a_rule_for_the_run_covers_what_comes_later_and_no_deny_rule() {
     });
 }
 
+/// As by the same rule in a policy that extends `agent`.
+#[test]
+fn what_is_granted_is_nothing_that_tools_obey_in_it() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = "mkdir -p ~/new/.git ~/new/sub ~/new/.vscode; echo x > ~/new/.envrc; echo x > ~/new/.git; \
+            echo x > ~/new/sub/made; ls -A ~/new";
+        let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        let number = questions.expect("write", &sandbox.name("home/new"));
+        questions.settle(number, "run");
+        let granted = questions.line();
+        assert!(granted.is_some_and(|line| line.to_string().contains("~/new")));
+        assert_eq!(questions.line(), None);
+        assert_eq!(running.wait().stdout, "sub\n");
+        assert_eq!(sandbox.read("home/new/sub/made"), "x\n");
+    });
+}
+
 #[test]
 fn what_is_denied_is_not_asked_again() {
     for_each_user(|user| {

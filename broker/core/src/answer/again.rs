@@ -16,6 +16,7 @@ use kernel::listener::Notification;
 use kernel::request::{RESTART, Request};
 use kernel::threads::lock;
 use rules::files::push_new;
+use rules::pattern::Pattern;
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -158,8 +159,8 @@ impl Answerer {
     pub(super) fn add_rule(&self, grant: Grant) {
         let Some(asking) = &self.judges.asking else { return };
         asking.counsel.grant(grant, &|addition| match addition {
-            Addition::Write(root) => {
-                self.add_root(asking, root)?;
+            Addition::Write(root, denied) => {
+                self.add_root(asking, root, denied)?;
                 Ok(self.latest_files().view.lets_execute(root))
             }
             Addition::Host(pattern) => asking.grant_host(pattern).map(|()| true),
@@ -171,7 +172,7 @@ impl Answerer {
         });
     }
 
-    fn add_root(&self, asking: &Asking, root: &Path) -> Result<(), String> {
+    fn add_root(&self, asking: &Asking, root: &Path, denied: &[Pattern]) -> Result<(), String> {
         let found = match hold(root) {
             Ok(found) => Some(found),
             Err(Errno::NOENT | Errno::NOTDIR) => None,
@@ -187,6 +188,7 @@ impl Answerer {
             return Err("there are too many".to_owned());
         }
         push_new(&mut files.allow_write, root.to_owned());
+        files.deny_write.extend_from_slice(denied);
         let judge = latest.with_view(latest.view.with_root(&files, root, found));
         *self.files.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(judge);
         Ok(())

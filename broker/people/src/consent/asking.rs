@@ -129,7 +129,7 @@ impl Asking {
         wanted: Option<&Denial>,
         add: &dyn Fn(&Addition) -> Result<bool, String>,
     ) -> bool {
-        let outcome = self.book.resolve(rule).and_then(|additions| {
+        let outcome = self.book.resolve(rule, true).and_then(|additions| {
             let covers = |denial| additions.iter().any(|addition| covers(addition, denial));
             if !wanted.is_none_or(covers) {
                 return Err("it does not cover what was asked".to_owned());
@@ -294,7 +294,7 @@ fn with_fate(
 /// Whether what was refused is allowed by what is added.
 fn covers(addition: &Addition, denial: &Denial) -> bool {
     match (addition, denial) {
-        (Addition::Write(place), Denial::File(FileOperation::Write, path)) => {
+        (Addition::Write(place, _), Denial::File(FileOperation::Write, path)) => {
             Path::new(OsStr::from_bytes(path)).starts_with(place)
         }
         (

@@ -91,7 +91,7 @@ impl Book {
         if !is_asked {
             return None;
         }
-        self.resolve(&rule).is_ok().then_some(rule)
+        self.resolve(&rule, false).is_ok().then_some(rule)
     }
 
     /// That for `host:port` alone. Nothing here waits for a file system: what asks is the proxy, which the main thread hears.
@@ -123,13 +123,13 @@ impl Book {
         }
     }
 
-    /// What `rule` adds.
+    /// What `rule` adds; if it is `granted` now, with what it does not.
     ///
     /// # Errors
     /// Returns why it may not be granted.
-    pub(super) fn resolve(&self, rule: &Rule) -> Result<Vec<Addition>, String> {
-        let policy =
-            resolve::rule(&rule.key, &rule.value, &self.caller).map_err(|error| error.message)?;
+    pub(super) fn resolve(&self, rule: &Rule, granted: bool) -> Result<Vec<Addition>, String> {
+        let policy = resolve::rule((&rule.key, &rule.value), granted, &self.caller)
+            .map_err(|error| error.message)?;
         let grounds = self.grounds();
         let socket = |path: PathBuf| match harmless::is_socket(&path) {
             true => {
@@ -140,10 +140,17 @@ impl Book {
         };
         let host = |pattern: String| self.host(&pattern).map(|_| Addition::Host(pattern));
         let add = |path: PathBuf| match grounds.why_not_granted(&path) {
-            None => Ok(Addition::Write(path)),
+            None => {
+                let place = Pattern::literal(&path);
+                let is_inside = |rule: &&Pattern| {
+                    (0..place.length()).all(|at| rule.component(at) == place.component(at))
+                };
+                let denied = policy.files.deny_write.iter().filter(is_inside);
+                Ok(Addition::Write(path, denied.cloned().collect()))
+            }
             Some(why) => Err(why.to_owned()),
         };
-        let paths = policy.files.allow_write.into_iter().map(add);
+        let paths = policy.files.allow_write.iter().cloned().map(add);
         let Network { allowed_domains, allow_unix_sockets, allow_local_binding, .. } =
             policy.network;
         let hosts = allowed_domains.into_iter().map(host);
