@@ -73,6 +73,21 @@ print(sorted(os.listdir(os.open(\"area\", listed, dir_fd=up))))'";
     });
 }
 
+/// Only a directory can become one that leads there.
+#[test]
+fn a_file_on_the_way_to_an_allowed_path_is_read() {
+    for_each_user(|user| {
+        for reports in ["all", "changes"] {
+            let sandbox = Sandbox::of(user).allow_write("file/sub").deny_read("denied");
+            let sandbox = sandbox.options(["--report", reports]);
+            sandbox.file("work/file", "content");
+            sandbox.file("work/denied", "TOPSECRET");
+            let outcome = sandbox.run(["cat", "file", "denied"]);
+            assert_eq!(outcome.stdout, "content", "{reports} {outcome:#?}");
+        }
+    });
+}
+
 #[test]
 fn a_terminal_of_the_commands_own_is_written_to_through_a_link() {
     for_each_user(|user| {

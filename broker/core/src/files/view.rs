@@ -15,7 +15,7 @@ use rules::git_links::GitLinks;
 use rules::memory;
 use rules::paths::{Access, Cursor, Rules};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{self, FileType, Stat};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -229,8 +229,11 @@ impl View {
     /// is one that was missing on the way to what may be made.
     pub fn is_listable(&self, path: &Path, directory: impl AsFd) -> bool {
         let known = self.grants.unlistable.get(path);
-        known.is_some_and(|known| Origin::of(directory).is_ok_and(|origin| origin == *known))
-            || self.leads_to_missing(path) && self.rules.access(path).read
+        let is_directory = |found: Stat| FileType::from_raw_mode(found.st_mode).is_dir();
+        known.is_some_and(|known| Origin::of(&directory).is_ok_and(|origin| origin == *known))
+            || self.leads_to_missing(path)
+                && self.rules.access(path).read
+                && fs::fstat(directory).is_ok_and(is_directory)
     }
 
     /// Whether Landlock lets what is named `path` be written.
