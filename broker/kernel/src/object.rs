@@ -40,7 +40,7 @@ pub struct Object {
 pub enum Name {
     /// It is there.
     Path(PathBuf),
-    /// It was there, or would be if nothing else were mounted on the way. It may have other names.
+    /// It was there, and may have other names.
     Former(PathBuf),
     /// It never was: a pipe, a socket, memory, a namespace; and what the kernel writes in place of a
     /// path.
@@ -122,7 +122,8 @@ impl Object {
     /// What it is called now.
     ///
     /// # Errors
-    /// As [`Object::path`]; [`Errno::ACCESS`] where it is mounted nowhere, or not for this process.
+    /// As [`Object::path`]; [`Errno::ACCESS`] where it is mounted nowhere, or not for this process, or another mount covers
+    /// it.
     pub fn name(&self) -> io::Result<Name> {
         let mut path = self.path()?.to_owned();
         if self.is_found_by_path {
@@ -141,8 +142,10 @@ impl Object {
             }
             let before = std::mem::replace(&mut path, self.path_now()?);
             if path == before {
-                // Where no mount leads, that is only the end of a path.
-                return mounts::have(self)?.then_some(Name::Former(path)).ok_or(Errno::ACCESS);
+                // Where no mount leads, or another one covers it, that is only the end of a path.
+                let was_there = path.as_os_str().as_bytes().ends_with(REMOVED);
+                let is_former = was_there && mounts::have(self)?;
+                return is_former.then_some(Name::Former(path)).ok_or(Errno::ACCESS);
             }
             // It was moved between the two looks.
         }
@@ -236,12 +239,14 @@ impl Name {
     pub fn candidates(&self) -> impl Iterator<Item = &Path> {
         let path = self.as_path();
         let former = match self {
-            Self::Former(path) => path.as_os_str().as_bytes().strip_suffix(b" (deleted)"),
+            Self::Former(path) => path.as_os_str().as_bytes().strip_suffix(REMOVED),
             _ => None,
         };
         std::iter::once(path).chain(former.map(|text| Path::new(OsStr::from_bytes(text))))
     }
 }
 
+/// What the kernel writes after a path that was removed.
+const REMOVED: &[u8] = b" (deleted)";
 /// What the kernel writes before the name of a memfd_create(2).
 const MEMORY: &[u8] = b"/memfd:";
