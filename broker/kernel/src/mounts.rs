@@ -17,7 +17,8 @@ pub struct Mount {
     pub kind: String,
     /// The number of the file system's device, as the table has it.
     pub device: Vec<u8>,
-    /// The part of the file system that is mounted, as a path within it.
+    /// The part of the file system that is mounted, as a path within it; of NFS, which shows that in its source alone
+    /// (nfs_show_devname, nfs_show_path), as a path at the server.
     pub root: PathBuf,
 }
 
@@ -32,7 +33,7 @@ const LOCAL: [FsWord; 6] =
 #[rustfmt::skip]
 const CONTROLS: [&str; 28] = [
     "apparmorfs", "binder", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "cpuset", "debugfs", "devpts",
-    "devtmpfs", "dlmfs", "efivarfs", "functionfs", "fusectl", "gadgetfs", "nfsd", "openpromfs", "proc", "pstore",
+    "devtmpfs", "efivarfs", "functionfs", "fusectl", "gadgetfs", "nfsd", "ocfs2_dlmfs", "openpromfs", "proc", "pstore",
     "resctrl", "rpc_pipefs", "securityfs", "selinuxfs", "smackfs", "sysfs", "tracefs", "xenfs",
 ];
 
@@ -77,8 +78,13 @@ fn parse(table: &[u8]) -> Vec<Mount> {
         let mut fields = line.split(|&byte| byte == b' ').skip(2);
         let device = fields.next()?.to_owned();
         let (root, point) = (unescape(fields.next()?), unescape(fields.next()?));
-        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-        Some(Mount { point, kind: String::from_utf8_lossy(kind).into_owned(), device, root })
+        let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+        let kind = String::from_utf8_lossy(fields.next()?).into_owned();
+        // SERVER:PATH, of which the server can be an address in brackets.
+        let source = fields.next().filter(|_| ["nfs", "nfs4"].contains(&kind.as_str()));
+        let at = source.and_then(|source| source.windows(2).position(|two| two == b":/"));
+        let part = source.zip(at).map(|(source, at)| unescape(&source[at + 1..]));
+        Some(Mount { point, kind, device, root: part.unwrap_or(root) })
     };
     table.split(|&byte| byte == b'\n').filter_map(mount).collect()
 }
@@ -106,7 +112,8 @@ mod tests {
         let table = b"22 21 0:20 / /proc rw,relatime shared:5 - proc proc rw\n\
             23 21 98:0 /a\\040b /a\\040b\\134c rw - tmpfs a\\040b ro\n\
             24 21 0:40 / /home/u rw shared:1 master:2 - fuse.sshfs u@h:/ rw,user_id=0\n\
-            25 21 0:41 / /short rw\n";
+            25 21 0:41 / /short rw\n\
+            26 21 0:42 / /net rw - nfs4 [fe80::1]:/a\\040b/c rw\n";
         let mounts = parse(table);
         let found: Vec<_> = mounts.iter().map(|m| (m.point.as_path(), m.kind.as_str())).collect();
         assert_eq!(
@@ -114,9 +121,11 @@ mod tests {
             [
                 (Path::new("/proc"), "proc"),
                 (Path::new(r"/a b\c"), "tmpfs"),
-                (Path::new("/home/u"), "fuse.sshfs")
+                (Path::new("/home/u"), "fuse.sshfs"),
+                (Path::new("/net"), "nfs4"),
             ]
         );
+        assert_eq!(mounts[3].root, Path::new("/a b/c"));
         assert!(mounts[0].is_of_controls() && !mounts[1].is_of_controls());
         assert_eq!((&*mounts[1].device, &*mounts[1].root), (&b"98:0"[..], Path::new("/a b")));
         assert_eq!(unescape(br"/a\0"), Path::new(r"/a\0"));

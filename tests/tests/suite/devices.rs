@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, chown};
+use std::path::Path;
 use tests::{Sandbox, Terminal, User, for_each_user};
 
 /// A terminal of the sandbox's user that nobody in the sandbox made.
@@ -321,6 +322,84 @@ fn what_is_denied_is_denied_beneath_a_mount_in_what_is_mounted_twice() {
         let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
         let expected = "mounted\nwas open\nwas jail/root/again/open\nw/e/k\nw/plain\nwaswaswas";
         assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+    });
+}
+
+/// The table is in the order in which mounts were made, not in that in which they cover each other.
+#[test]
+fn what_is_denied_is_denied_where_a_mount_was_moved() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("w").deny_read("sec").deny_write("w/dw");
+        for directory in ["sec", "other", "made", "w", "w/dw", "w/other"] {
+            sandbox.dir(format!("work/{directory}"));
+        }
+        for file in ["sec/k", "w/dw/k", "open"] {
+            sandbox.file(format!("work/{file}"), "was");
+        }
+        sandbox.file(
+            "work/attack",
+            "for f in sec/k other/k open; do cat $f && echo \" $f\"; done
+             for f in w/dw/k w/other/k w/new; do ( echo new > $f ) && echo $f; done",
+        );
+        let launcher = sandbox.command_line();
+        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let mounts = "mount -t proc proc /proc && mount --bind sec made && mount -t tmpfs none other && \
+            mount --move made other && mount --bind w/dw made && mount -t tmpfs none w/other && mount --move made w/other";
+        let script = format!("{} -- sh attack; cat w/dw/k", launcher.join(" "));
+        let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
+        assert_eq!(outcome.stdout, "mounted\nwas open\nw/new\nwas", "{outcome:#?}");
+    });
+}
+
+/// The table has no line for a root directory where nothing is mounted.
+#[test]
+fn what_is_denied_is_denied_in_a_root_directory_that_is_no_mount_point() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for directory in ["", "data", "data/home", "data/home/u", "home", "w", "programs"] {
+            sandbox.dir(format!("work/root/{directory}"));
+        }
+        sandbox.file("work/root/data/home/u/k", "was");
+        sandbox.file("work/root/open", "was");
+        for (name, denied) in [("one", "/home/u"), ("other", "/data/home/u")] {
+            let policy =
+                format!(r#"{{"filesystem":{{"allowWrite":["/w"],"denyRead":["{denied}"]}}}}"#);
+            sandbox.file(format!("work/root/{name}.json"), policy);
+        }
+        let launcher = sandbox.command_line();
+        let launcher = Path::new(&launcher[0]);
+        let programs = launcher.parent().unwrap().display();
+        let mounts = format!(
+            "mount -t proc proc /proc && cd root && for d in bin dev lib lib64 proc usr; do \
+             [ ! -e /$d ] || {{ mkdir -p $d && mount --rbind /$d $d; }}; done && \
+             mount --bind {programs} programs && mount --bind data/home home"
+        );
+        let script = "for p in one other; do chroot . /programs/landstrip -p $p.json -- \
+             cat home/u/k data/home/u/k open; done; chroot . cat home/u/k";
+        let Some(outcome) = with_mounts(&sandbox, &mounts, script) else { return };
+        assert_eq!(outcome.stdout, "mounted\nwaswaswas", "{outcome:#?}");
+    });
+}
+
+/// A host binds /dev with all beneath for a root directory of another system.
+#[test]
+fn shared_memory_of_others_is_not_read_where_it_is_mounted_again() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("w");
+        sandbox.dir("work/jail");
+        sandbox.dir("work/jail/dev");
+        sandbox.file("work/policy.json", r#"{"filesystem":{"denyRead":["jail/dev/null"]}}"#);
+        let launcher = sandbox.command_line();
+        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let mounts = "mount -t proc proc /proc && mount -t tmpfs none /dev/shm && chmod 1777 /dev/shm && \
+            mount --rbind /dev jail/dev && echo was > /dev/shm/obj && mkdir -p jail/other && echo open > jail/other/f";
+        let launcher = launcher.join(" ");
+        let read = "cat /dev/shm/obj jail/dev/shm/obj jail/other/f";
+        let script = format!(
+            "{launcher} -- {read}; {launcher} -p policy.json -- {read}; cat jail/dev/shm/obj"
+        );
+        let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
+        assert_eq!(outcome.stdout, "mounted\nopen\nopen\nwas\n", "{outcome:#?}");
     });
 }
 

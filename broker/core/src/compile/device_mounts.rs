@@ -1,6 +1,6 @@
 //! Which directories hold devices, by what is mounted there. Pure. Sources: tty(4), pts(4).
 
-use super::other_places;
+use super::other_places::Places;
 use kernel::mounts::Mount;
 use rules::memory;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,10 @@ impl DeviceMounts {
     /// Those of this mount namespace; what shows processes is left to the broker where it `watches_reads`.
     pub(super) fn among(mounts: &[Mount], watches_reads: bool) -> Self {
         let mut trees = vec![PathBuf::from(DEVICES)];
-        let hidden = other_places::hidden(mounts, &other_places::pairs(mounts));
+        let places = Places::among(mounts);
+        let hidden = places.hidden(mounts);
+        // What others have there is theirs, wherever else it is mounted.
+        let memory = places.all(Path::new(memory::PLACE));
         let all = mounts.iter().chain(&hidden);
         let of_processes = all.clone().filter(|mount| watches_reads && mount.kind == "proc");
         let processes = of_processes.map(|mount| mount.point.clone()).collect();
@@ -50,9 +53,11 @@ impl DeviceMounts {
         trees.extend(elsewhere.map(|mount| mount.point.clone()));
         let inside = |path: &Path| trees.iter().any(|tree| path != tree && path.starts_with(tree));
         let others = mounts.iter().filter(|mount| !mount.is_of_devices() && inside(&mount.point));
-        // What others have there is theirs.
-        let others = others.filter(|mount| !mount.point.starts_with(memory::PLACE));
+        let is_of_memory =
+            |mount: &&Mount| memory.iter().any(|place| mount.point.starts_with(place));
+        let others = others.filter(|mount| !is_of_memory(mount));
         let others = others.map(|mount| mount.point.clone()).collect();
+        trees.extend(memory);
         Self { trees, others, processes }
     }
 

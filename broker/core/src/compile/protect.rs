@@ -5,7 +5,7 @@
 use super::device_mounts::DEVICES;
 use super::hard_links::{names_nearby, other_names};
 use super::notes::Notes;
-use super::other_places;
+use super::other_places::{self, Places};
 use super::runs;
 use crate::report::failure::Failure;
 use kernel::locate::locate_in;
@@ -46,10 +46,10 @@ pub(crate) fn protect(
              file that is written where they can be; install landstrip by copying (cp, install)",
         );
     }
-    let pairs = other_places::pairs(mounts);
-    other_places::deny(&mut policy.files, mounts, &pairs, notes);
+    let places = Places::among(mounts);
+    other_places::deny(&mut policy.files, mounts, &places, notes);
     keep_controls(&mut policy.files, mounts, notes);
-    for holder in runs::holders().flat_map(|holder| other_places::all(&holder, &pairs)) {
+    for holder in runs::holders().flat_map(|holder| places.all(&holder)) {
         // This run's own lie in them.
         if policy.files.allow_write.iter().any(|path| holder.starts_with(path)) {
             push_new(&mut policy.files.controls, holder);
