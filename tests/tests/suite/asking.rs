@@ -160,15 +160,16 @@ fn what_may_be_written_once_gets_no_other_name() {
         let (running, mut questions) = sandbox.ask([
             "sh",
             "-c",
-            "ln ~/.npm/a linked; echo evil >> linked; mv ~/.npm/a moved; cat moved",
+            "ln ~/.npm/a linked; echo evil >> linked; mv ~/.npm/a moved; cat moved; ln moved ~/.npm/b",
         ]);
-        for name in ["home/.npm/a", "home/.npm/a"] {
+        for name in ["home/.npm/a", "home/.npm/a", "home/.npm/b"] {
             let number = questions.expect("write", &sandbox.name(name));
             questions.settle(number, "once");
         }
         let outcome = running.wait();
         assert_eq!(outcome.stdout, "precious\n", "{outcome:#?}");
         assert_eq!(sandbox.read("work/linked"), "evil\n");
+        assert!(!sandbox.path("home/.npm/b").exists());
     });
 }
 

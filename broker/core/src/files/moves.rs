@@ -252,9 +252,10 @@ pub(crate) fn judge_link(
     if object.kind() == FileType::Symlink && leads_astray(view, &entry) {
         return Ok(refuse_new(&entry).into());
     }
-    // Nobody could read it by this name, or what was permitted once could be written by it for good: programs copy then, as
-    // between file systems.
-    if view.needs_reserve(entry.directory()) || view.is_for_once(&name) {
+    // Nobody could read it by this name, or what was permitted once could be written by the other for good: programs copy
+    // then, as between file systems.
+    let is_for_once = view.is_for_once(&name) || view.is_for_once(&entry.path());
+    if view.needs_reserve(entry.directory()) || is_for_once {
         return Ok(refuse_new_with(&entry, Task::Refuse(Errno::XDEV, None)).into());
     }
     Ok(Task::Link(object, entry).into())
