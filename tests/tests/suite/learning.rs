@@ -91,6 +91,24 @@ fn a_directory_that_was_there_and_a_link_are_not_learned_with_what_they_lead_to(
 
 /// The tools that are most often learned from, without a network: git, and what builds and tests.
 #[test]
+fn a_new_directory_is_not_learned_with_what_is_left_out_of_it() {
+    for_each_user(|user| {
+        for (made, left_out) in [
+            ("mkdir ~/n; echo x > ~/n/.envrc", true),
+            ("git init -q ~/n", true),
+            ("mkdir ~/n", false),
+        ] {
+            let sandbox = Sandbox::of(user).without_policy();
+            let told = learn(&sandbox, &["-p", "read-only"], made);
+            assert_eq!(told.stderr.contains("left out"), left_out, "{told:#?}");
+            let later =
+                under_draft(&sandbox, "mkdir -p ~/n; echo evil > ~/n/.envrc; cat ~/n/.envrc");
+            assert_eq!(later.stdout.contains("evil"), !left_out, "{made} {later:#?}");
+        }
+    });
+}
+
+#[test]
 fn git_is_learned() {
     for_each_user(|user| {
         let sandbox = Sandbox::beneath("/var/tmp", user);

@@ -113,6 +113,13 @@ impl Draft {
             add(&mut draft.writes, ".".to_owned(), Programs::new());
         }
         without_ways(&mut written);
+        // A directory that was made would be allowed with all that is left out in it.
+        let holds_left_out = |change: &Change| {
+            let is_beneath = |path: &PathBuf| path.starts_with(&change.place);
+            !grounds.is_region(&change.place) && draft.left_out.iter().any(is_beneath)
+        };
+        let (holding, written): (Vec<_>, Vec<_>) = written.into_iter().partition(holds_left_out);
+        draft.left_out.extend(holding.into_iter().map(|change| change.path));
         let places = written.iter().map(|change| change.place.clone()).collect();
         let places = grounds.joined(places, |place| grounds.is_named_for_all(place));
         // Nor what was only made on the way to it.
