@@ -47,11 +47,24 @@ pub fn is_hidden(character: char) -> bool {
             | '\x7f'..='\u{9f}'
             | '\u{ad}'
             | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
             | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{e0000}'..='\u{e0fff}'
     )
+}
+
+/// Writes a character as strings of JSON can have each (RFC 8259, 7).
+pub fn escaped(out: &mut impl Write, character: char) -> fmt::Result {
+    let mut units = [0; 2];
+    let mut units = character.encode_utf16(&mut units).iter();
+    units.try_for_each(|unit| write!(out, "\\u{unit:04x}"))
 }
 
 /// Writes a text as a JSON string, as the lines hold it.
@@ -65,7 +78,7 @@ pub fn string(out: &mut impl Write, bytes: &[u8]) -> fmt::Result {
                 '\n' => out.write_str("\\n")?,
                 '\t' => out.write_str("\\t")?,
                 '\r' => out.write_str("\\r")?,
-                hidden if is_hidden(hidden) => write!(out, "\\u{:04x}", u32::from(hidden))?,
+                hidden if is_hidden(hidden) => escaped(out, hidden)?,
                 other => out.write_char(other)?,
             }
         }
@@ -91,9 +104,12 @@ mod tests {
 
     #[test]
     fn any_bytes_make_one_line_of_ascii_safe_json() {
-        let hostile = b"a\x1b[31m\"\\\n\r\t\0\x7f\xff\xc2\x9b\xe2\x80\xa8z";
+        let hostile = b"a\x1b[31m\"\\\n\r\t\0\x7f\xff\xc2\x9b\xe2\x80\xa8z\xf3\xa0\x81\x81";
         let mut out = String::new();
         string(&mut out, hostile).unwrap();
-        assert_eq!(out, "\"a\\u001b[31m\\\"\\\\\\n\\r\\t\\u0000\\u007f\u{fffd}\\u009b\\u2028z\"");
+        assert_eq!(
+            out,
+            "\"a\\u001b[31m\\\"\\\\\\n\\r\\t\\u0000\\u007f\u{fffd}\\u009b\\u2028z\\udb40\\udc41\""
+        );
     }
 }

@@ -4,7 +4,7 @@ use super::answer::{Rule, members};
 use super::overview::{NOT_SO, PROTECTIONS, Row, Section};
 use super::question::Reply;
 use crate::cli::Extent;
-use common::trap::is_hidden;
+use common::trap::{escaped, is_hidden};
 use policy::callers::Caller;
 use policy::error::Escaped;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ pub fn json_line(text: &str) -> String {
     for character in text.chars() {
         // Writing to a String does not fail.
         let _ = match is_hidden(character) {
-            true => write!(line, "\\u{:04x}", u32::from(character)),
+            true => escaped(&mut line, character),
             false => line.write_char(character),
         };
     }
