@@ -13,8 +13,9 @@ use std::path::{Component, Path, PathBuf};
 
 /// Caches of package managers and build tools, beneath the home, each by its manual: those whose name says nothing (a
 /// plugin of an editor's, a shell's prompt) are not known to be harmless. Builds outside trust what they find there, as
-/// those inside do; no program runs it merely because it starts. ~/.ccache is none: ccache reads its settings there.
-const CACHES: [&str; 64] = [
+/// those inside do; no program runs it merely because it starts. ~/.ccache is none: ccache reads its settings there; nor are
+/// conda's packages, which environments outside share by hard links.
+const CACHES: [&str; 62] = [
     ".bun/install/cache",
     ".cabal/packages",
     ".cache/Cypress",
@@ -39,7 +40,6 @@ const CACHES: [&str; 64] = [
     ".cache/pnpm",
     ".cache/puppeteer",
     ".cache/pypoetry",
-    ".cache/rattler",
     ".cache/ruff",
     ".cache/sccache",
     ".cache/selenium",
@@ -56,7 +56,6 @@ const CACHES: [&str; 64] = [
     ".cargo/git",
     ".cargo/registry",
     ".composer/cache",
-    ".conda/pkgs",
     ".electron-gyp",
     ".gradle/caches",
     ".gradle/daemon",
@@ -128,25 +127,27 @@ const PROGRAMS: [&str; 19] = [
 /// Visible names that tools look for in all directories above the one that they are started in, each by its manual, and
 /// run or load what they name: in the home they hold for every project beneath.
 #[rustfmt::skip]
-const LOOKED_UP: [&str; 67] = [
+const LOOKED_UP: [&str; 83] = [
     // Programming languages.
     "Cargo.toml", "clippy.toml", "rustfmt.toml", "go.mod", "go.work", "Package.swift", "build.zig", "dune-project",
     "dune-workspace", "stack.yaml", "cabal.project", "Project.toml", "pubspec.yaml", "analysis_options.yaml",
-    "composer.json", "build.sc", "elm.json",
+    "composer.json", "build.sc", "elm.json", "config.nims", "nim.cfg",
     // Node and Deno.
     "package.json", "package.yaml", "pnpm-workspace.yaml", "lerna.json", "nx.json", "rush.json", "turbo.json",
-    "tsconfig.json", "jsconfig.json", "deno.json", "deno.jsonc",
+    "tsconfig.json", "jsconfig.json", "deno.json", "deno.jsonc", "gulpfile.js",
     // Python.
     "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", "conftest.py", "Pipfile", "uv.toml", "pixi.toml",
     "tasks.py", "fabfile.py", "pants.toml",
     // The JVM and .NET.
     "settings.gradle", "settings.gradle.kts", "build.gradle", "pom.xml", "Directory.Build.props",
-    "Directory.Build.targets", "Directory.Packages.props", "global.json", "NuGet.Config", "nuget.config",
+    "Directory.Build.targets", "Directory.Build.rsp", "Directory.Packages.props", "global.json", "NuGet.Config",
+    "NuGet.config", "nuget.config", "dotnet-tools.json",
     // What builds and runs.
-    "Gemfile", "Rakefile", "Vagrantfile", "Justfile", "justfile", "Taskfile.yml", "Taskfile.yaml", "WORKSPACE",
+    "Gemfile", "gems.rb", "Rakefile", "Rakefile.rb", "rakefile", "rakefile.rb", "Vagrantfile", "Justfile", "justfile",
+    "Taskfile.yml", "Taskfile.yaml", "Taskfile.dist.yml", "Taskfile.dist.yaml", "taskfile.yml", "taskfile.yaml", "WORKSPACE",
     "WORKSPACE.bazel", "MODULE.bazel", "flake.nix", "devbox.json", "root.hcl", "terragrunt.hcl",
     // Containers, and agents.
-    "compose.yaml", "docker-compose.yml", "AGENTS.md",
+    "compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml", "AGENTS.md",
 ];
 /// What belongs to the system, with all beneath, and what does as a whole.
 const SYSTEM: [&str; 11] = [
