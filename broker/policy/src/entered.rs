@@ -4,21 +4,16 @@
 use super::repositories;
 use super::shell_words::{substituted, words};
 use kernel::locate::locate;
+use std::ffi::OsStr;
 use std::fs;
+use std::iter;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The item of a preset that stands for these settings.
 pub(super) const ITEM: &str = ".envrc";
-const OF_MISE: [&str; 7] = [
-    ".config/mise.toml",
-    ".config/mise/config.toml",
-    ".mise.local.toml",
-    ".mise.toml",
-    "mise.local.toml",
-    "mise.toml",
-    "mise/config.toml",
-];
+/// Where mise has settings, in files whose names end so; in the first two in those that have its name.
+const OF_MISE: [&str; 6] = ["", ".config", ".config/mise", ".config/mise/conf.d", ".mise", "mise"];
 /// What has the shell obey text that a line takes from the files that it names.
 const OBEYED: [&str; 5] = ["eval", "export $(", "export \"$(", "export `", "export \"`"];
 /// Most files that are read, how much of each, and of one line: what a command has left is to delay nobody.
@@ -58,9 +53,8 @@ pub(super) fn loaded(
 ) -> Vec<PathBuf> {
     let home = home.and_then(Path::to_str).unwrap_or("~");
     let all = trees.iter().flat_map(|tree| {
-        let texts = OF_MISE.iter().map(|name| text_of(&tree.join(name)));
-        let of_mise = texts.flat_map(|text| of_mise(&text, tree));
-        of_direnv(tree, home).into_iter().chain(of_mise.collect::<Vec<_>>())
+        let of_mise = settings_of_mise(tree).flat_map(|file| of_mise(&text_of(&file), tree));
+        of_direnv(tree, home).into_iter().chain(of_mise)
     });
     all.filter(|path| locate(path).is_ok_and(|at| may_change(&at.path))).collect()
 }
@@ -145,8 +139,25 @@ fn obeyed(tree: &Path, word: &str) -> Option<PathBuf> {
     (path.is_file() || is_missing()).then_some(path)
 }
 
-/// What a file of mise's settings in `tree` loads: `_.file`, `_.source`, `env_file`, and programs that it names outside of
-/// its tasks, which are asked for by their names.
+/// The files of mise's settings in `tree`.
+fn settings_of_mise(tree: &Path) -> impl Iterator<Item = PathBuf> {
+    let listed = OF_MISE.iter().flat_map(|place| {
+        let directory = if place.is_empty() { tree.to_owned() } else { tree.join(place) };
+        let entries = directory.read_dir().into_iter().flatten().flatten();
+        let is_its_own = !["", ".config"].contains(place);
+        entries.map(|entry| entry.path()).filter(move |path| {
+            let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            // No others count, which a command could make: of those that do, none is left out for them.
+            let is_named =
+                name.starts_with("mise.") || place.is_empty() && name.starts_with(".mise");
+            name.ends_with(".toml") && (is_its_own || is_named)
+        })
+    });
+    listed.take(FILES_MAX)
+}
+
+/// What a file of mise's settings in `tree` loads: what `source` and `file` name (`_.source`, `env_file`), and what else
+/// names a file that is there, outside of its tasks, which are asked for by their names, and of plain variables.
 fn of_mise(text: &str, tree: &Path) -> Vec<PathBuf> {
     let (mut found, mut section, mut in_list) = (Vec::new(), "", false);
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
@@ -154,22 +165,26 @@ fn of_mise(text: &str, tree: &Path) -> Vec<PathBuf> {
             section = line.trim_start_matches('[');
             continue;
         }
-        let (key, value) =
-            if in_list { ("", line) } else { line.split_once('=').unwrap_or((line, "")) };
-        let key = key.trim();
-        let is_table = section.starts_with("env._") || key == "_" || key.ends_with("._");
-        let names_file = |text: &str| text.contains("file") || text.contains("source");
-        let is_loaded = key == "env_file"
-            || (key.contains("_.") || section.starts_with("env._")) && names_file(key)
-            || is_table && names_file(value);
-        if in_list || is_loaded {
-            let value = without_templates(value);
-            found.extend(quoted(&value).map(|name| tree.join(name)));
-            in_list = (in_list || value.contains('[')) && !value.contains(']');
-        } else if !section.starts_with("tasks") {
-            let words = words_of(line);
-            for (at, word) in words.iter().enumerate() {
-                found.extend(run(tree, word, words[at + 1..].iter().map(String::as_str)));
+        if section.starts_with("tasks") {
+            continue;
+        }
+        if in_list || ["file", "source"].iter().any(|key| line.contains(key)) {
+            let plain = without_templates(line);
+            for name in quoted(&plain) {
+                match name.contains('*') {
+                    true => found.extend(run(tree, name, iter::empty())),
+                    false => found.push(tree.join(name)),
+                }
+            }
+            let unquoted: String = plain.split(['"', '\'']).step_by(2).collect();
+            let syntax = unquoted.split('#').next().unwrap_or_default();
+            in_list = (in_list || syntax.contains('[')) && !syntax.contains(']');
+        }
+        let (words, is_obeyed) = (words_of(line), obeys(line));
+        for (at, word) in words.iter().enumerate() {
+            found.extend(run(tree, word, words[at + 1..].iter().map(String::as_str)));
+            if !section.starts_with("env") {
+                found.extend(obeyed(tree, word).filter(|path| is_obeyed || path.is_file()));
             }
         }
     }
@@ -363,8 +378,13 @@ mod tests {
         let mise = "min_version = \"x\"\nenv_file = '.env.mise'\n[env]\nMODE = \"production\"\n_.path = [\"./p\"]\n\
                     _.file = [\".a\",\n  { path = \".b\", redact = true },\n]\n_.source = 'c.sh'\nD = \"{{exec(command='tools/env')}}\"\n\
                     [env._]\nfile = '.e'\n[[env]]\n_.source = '{{config_root}}/d.sh'\n\
-                    [[watch_files]]\nrun = 'tools/late.sh'\n[tasks.x]\nfile = 'task'\nrun = 'tools/text2'\n";
+                    [[watch_files]]\nrun = 'tools/late.sh'\n[hooks.enter]\nscript = \"source hooked.sh\"\n[tasks.x]\nfile = 'task'\nrun = 'tools/text2'\n";
         dir.file("t/mise.toml", mise);
+        let other = "env = { _.source = 'inline.sh' }\n\"_\".source = [\n 'a#].sh', # ]\n 'listed.sh',\n]\n\
+                     mise.source = './globbed/*.sh'\nD = 'told'\n";
+        dir.file("t/.config/mise/conf.d/a.toml", other);
+        dir.file("t/mise.dev.toml", "[env]\n_.file = 'dev'\nPLAIN = 'lines'\n");
+        dir.file("t/globbed/g.sh", "");
         let tree = dir.path("t");
         let trees = [tree.clone()];
         let found = loaded(&trees, Some(&dir.path("")), |_| true);
@@ -437,6 +457,14 @@ mod tests {
             ".b",
             "c.sh",
             ".e",
+            "hooked.sh",
+            "source hooked.sh",
+            "inline.sh",
+            "_",
+            "a#].sh",
+            "listed.sh",
+            "globbed/g.sh",
+            "dev",
         ];
         let mut expected = expected.map(Path::new);
         expected.sort();

@@ -517,7 +517,7 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
                      CARGO_HOME=$PWD/cargo\npushd env; ./entered\nuse flake path:./nix\njust env\necho make\n\
                      while read l; do export \"$l\"; done <lines\ncat piped | bash\nsource \"$(expand_path expanded)\"\n\
                      [ -f later.env ] && export $(xargs < later.env)\n";
-        let mise = "[[env]]\n_.source = \"{{config_root}}/mise.sh\"\n_.file = [\n  \".env.mise\",\n]\n[tasks.x]\nfile = \"tools/task\"\n";
+        let mise = "[[env]]\n_.source = \"{{config_root}}/mise.sh\"\n_.file = [\n  \".env.mise\",\n]\n[hooks.enter]\nscript = \"source hooked.sh\"\n[tasks.x]\nfile = \"tools/task\"\n";
         for (name, text) in [
             ("env/more.sh", ""),
             ("env/other.bash", ""),
@@ -538,7 +538,7 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
         }
         sandbox.sh_outside("chmod 755 tools/env tools/task; mkdir cargo nix").succeeds();
         let write = "all='.env .envrc.local env/more.sh env/other.bash tools/env tools/script mise.sh .env.mise named env/inner of-home .vimrc.local data \
-                     tools/hook.rb tools/x.jar cargo/config.toml env/entered nix/flake.nix justfile lines piped expanded later.env'; \
+                     tools/hook.rb tools/x.jar cargo/config.toml env/entered nix/flake.nix justfile lines piped expanded later.env hooked.sh'; \
                      for name in $all; do echo evil > $name; done; ln -sf evil .env; mv evil tools/env; rm -rf env; mkdir env; cat $all";
         let work = "echo evil > evil; echo '{ }' > package.json && echo x > tools/task && echo x > .env.other && echo x > env/other && echo x > version && echo x: > Makefile && echo x > cargo/env";
         for (is_loaded, preset) in [(true, "agent"), (true, "build"), (false, "agent")] {
@@ -551,7 +551,7 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
             let is_safe = is_loaded && preset == "agent";
             assert!(!(is_safe && is_written), "ESCAPED: {preset}");
             assert_eq!(is_written, !is_safe, "{preset} {is_loaded}");
-            let restore = "rm -rf .env .env.mise .envrc .envrc.local mise.sh mise.toml evil env/* tools/env named of-home .vimrc.local cargo/* nix/* justfile later.env; mkdir -p env; : > data; : > lines; : > piped; : > expanded; \
+            let restore = "rm -rf .env .env.mise .envrc .envrc.local mise.sh mise.toml evil env/* tools/env named of-home .vimrc.local cargo/* nix/* justfile later.env hooked.sh; mkdir -p env; : > data; : > lines; : > piped; : > expanded; \
                            : > env/more.sh; : > env/other.bash; : > tools/script; : > tools/hook.rb; : > tools/x.jar; : > env/entered; printf '#!/bin/sh\\n' > tools/env; chmod 755 tools/env";
             sandbox.sh_outside(restore).succeeds();
         }
