@@ -74,13 +74,7 @@ impl Ending<'_> {
                 Failure::Launch(tool, Errno::ACCESS, self.rule_against_tool(remarks))
             }
             Failure::Step(step, errno) => {
-                let Prepared { policy, written, .. } = self.prepared;
-                let files = &policy.files;
-                let written = Written {
-                    policy,
-                    deny_read: files.deny_read.get(..written.1).unwrap_or_default(),
-                    writes: self.writes,
-                };
+                let written = Written::of(self.prepared, self.writes);
                 let text = launch::about_step(step, errno, Some(&written));
                 Failure::Internal("platform", text)
             }

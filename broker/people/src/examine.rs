@@ -1,5 +1,6 @@
 //! What a policy means where it can be enforced, and nothing runs: `--check` and `--explain`.
 
+use crate::advice::launch::Written;
 use crate::cli::{Extent, Invocation};
 use crate::environment;
 use crate::explain::page::{self, Style};
@@ -82,7 +83,11 @@ fn check_proxies(network: &Network) -> Result<Option<String>, Failure> {
 /// # Errors
 /// Returns the [`Failure`] because of which no tool would run.
 pub fn check(invocation: &Invocation, child: &LaunchChannel) -> Result<String, Failure> {
-    let remarks = examine(invocation, child, |_| Ok(None))?.remarks;
+    let Examined { prepared, remarks, .. } = examine(invocation, child, |_| Ok(None))?;
+    let writes = !prepared.policy.files.allow_write.is_empty();
+    if let Some(why) = Written::of(&prepared, writes).why_not_here() {
+        return Err(Failure::Internal("platform", why));
+    }
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))
 }

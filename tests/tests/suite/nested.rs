@@ -157,6 +157,31 @@ fn a_policy_that_asks_for_more_runs_nothing_and_the_reason_is_said() {
     }
 }
 
+#[test]
+fn a_check_inside_a_sandbox_says_whether_anything_would_run_there() {
+    if !anything_runs() {
+        return;
+    }
+    let outer = Sandbox::new().allow_write(".");
+    let unset = |words: Vec<OsString>| {
+        let variables = ["http_proxy", "HTTP_PROXY", "socks_proxy", "SOCKS_PROXY"];
+        let env = variables.iter().flat_map(|name| ["-u", name]).map(OsString::from);
+        ["env".into()].into_iter().chain(env).chain(words).collect::<Vec<_>>()
+    };
+    for (policy, runs) in [("{}", true), (r#"{"filesystem":{"allowWrite":["."]}}"#, false)] {
+        let check = [inner(&outer, policy, &[])[..3].to_vec(), vec!["--check".into()]].concat();
+        for words in [check, inner(&outer, policy, &["true"])] {
+            let outcome = outer.run(unset(words.clone()));
+            assert_eq!(outcome.status == Some(0), runs, "{policy} {outcome:#?}");
+            // The proxy of the one around, which nothing inside may be led to without a broker.
+            let with = outer.run(words.clone());
+            with.is_error(125, "Internal", "inside another sandbox");
+            assert_eq!(with.stderr.contains("or unset HTTP_PROXY, SOCKS_PROXY"), runs, "{with:#?}");
+            outer.run_outside(words).succeeds();
+        }
+    }
+}
+
 /// Only a broker can keep a command from writing there.
 #[test]
 fn nothing_runs_without_a_broker_on_a_pipe_that_the_caller_reads() {

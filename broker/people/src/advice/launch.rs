@@ -5,8 +5,10 @@ use common::wire::Step;
 use kernel::features::{self, Features};
 use landstrip_core::report::errno::strerror;
 use landstrip_core::report::failure::Failure;
+use landstrip_core::session::prepared::Prepared;
 use rules::pattern::Pattern;
-use rules::policy::{Needs, Policy};
+use rules::policy::{Needs, Network, Policy};
+use rules::proxies::{CallerProxies, CallerProxy};
 use rustix::io::Errno;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -121,7 +123,14 @@ fn inside_another(policy: Option<&Written<'_>>) -> String {
             ": start it with </dev/null, or set enableWeakerNestedSandbox: true in the policy"
                 .to_owned()
         }
-        [] => ": set enableWeakerNestedSandbox: true in the policy".to_owned(),
+        [] => {
+            let variables = written.variables_in_the_way();
+            let instead = ": set enableWeakerNestedSandbox: true in the policy";
+            match variables.is_empty() {
+                true => instead.to_owned(),
+                false => format!("{instead}, or unset {}", variables.join(", ")),
+            }
+        }
         names if written.policy.weaker_nested => {
             format!(": with enableWeakerNestedSandbox the policy cannot have {}", names.join(", "))
         }
@@ -141,11 +150,46 @@ pub(crate) struct Written<'a> {
     pub(crate) writes: bool,
 }
 
-impl Written<'_> {
+impl<'a> Written<'a> {
+    /// The policy of `prepared`, without what was added.
+    pub(crate) fn of(prepared: &'a Prepared, writes: bool) -> Self {
+        let Prepared { policy, written, .. } = prepared;
+        let deny_read = policy.files.deny_read.get(..written.1).unwrap_or_default();
+        Self { policy, deny_read, writes }
+    }
+
+    /// Why no tool would run in the sandbox that this process is in, if it is in one.
+    pub(crate) fn why_not_here(&self) -> Option<String> {
+        let is_left = self.policy.weaker_nested && self.in_the_way_of_weaker().is_empty();
+        let has_to_watch = lacks_scopes() || self.needs_broker() && !is_left;
+        let errno = has_to_watch.then(features::try_listener)?.err()?;
+        [Errno::BUSY, Errno::PERM]
+            .contains(&errno)
+            .then(|| about_step(Step::Filter, errno, Some(self)))
+    }
+
     /// Whether it has something that needs a broker wherever it is enforced, except with `enableWeakerNestedSandbox`.
     fn needs_broker(&self) -> bool {
+        self.needs_broker_with(&self.policy.network)
+    }
+
+    fn needs_broker_with(&self, network: &Network) -> bool {
         let reads_all = self.deny_read.is_empty() && !self.policy.files.hides_processes;
-        self.writes || !reads_all || Needs::of(&self.policy.network).addresses
+        self.writes || !reads_all || Needs::of(network).addresses
+    }
+
+    /// The caller's variables that alone are why it needs a broker: they open the ports of proxies, as landstrip's own.
+    fn variables_in_the_way(&self) -> Vec<&'static str> {
+        let network = &self.policy.network;
+        let without = Network { http_proxy_port: None, socks_proxy_port: None, ..network.clone() };
+        let CallerProxies { http, socks, .. } = &network.callers;
+        let ports = [(http, network.http_proxy_port), (socks, network.socks_proxy_port)];
+        let is_theirs = |(caller, port): &(&Option<CallerProxy>, Option<u16>)| {
+            port.is_some() && caller.as_ref().and_then(CallerProxy::loopback_port) == *port
+        };
+        let in_the_way = ports.iter().filter(|_| !self.needs_broker_with(&without));
+        let theirs = in_the_way.filter(|port| is_theirs(port));
+        theirs.filter_map(|(caller, _)| Some(caller.as_ref()?.variable)).collect()
     }
 
     /// What of it nobody would hold the command to, or would refuse it altogether, where no system calls are watched.
