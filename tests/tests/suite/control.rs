@@ -427,7 +427,7 @@ fn a_kernel_that_cannot_confine_runs_nothing_and_the_reason_is_said() {
 const INTERRUPTED: &str = "
 import ctypes, os, signal, sys
 turns, restarts = int(sys.argv[1]), sys.argv[2] == 'restarts'
-handled, interrupted, wrong = 0, 0, {}
+handled, interrupted, wrong, failed = 0, 0, {}, 0
 def handle(*_):
     global handled
     handled += 1
@@ -449,11 +449,18 @@ for turn in range(turns):
     call('rename', 'f', 'd/g'); call('link', 'd/g', 'f'); call('symlink', 'g', 'd/s'); call('unlink', 'd/s')
     call('renameat2', -100, 'd/g', -100, 'f', 2)
     call('unlink', 'd/g'); call('unlink', 'f'); call('rmdir', 'd')
+    if wrong:
+        # One call that was done twice has those after it fail.
+        failed += 1; last = dict(wrong); wrong.clear()
+        for name in 'd/g', 'd/s', 'd', 'f', 'g':
+            try: (os.rmdir if name == 'd' else os.unlink)(name)
+            except OSError: pass
 signal.setitimer(signal.ITIMER_REAL, 0)
-try: open('.env', 'w'); wrong['.env written'] = 1
+try: open('.env', 'w'); print('.env written')
 except PermissionError: pass
-# An answer that is sent while the caller wakes up for a signal is lost without the broker's knowing: seldom.
-print(handled > 0, interrupted > 0, sum(wrong.values()) < 20 and '.env written' not in wrong or wrong, sorted(os.listdir()))
+# An answer that is sent while the caller wakes up for a signal is lost without the broker's knowing: seldom, for one of
+# some hundred signals on busy processors. If the broker did not look for lost ones, most signals would come to that.
+print(handled > 0, interrupted > 0, failed * 20 < handled or (failed, handled, last), sorted(os.listdir()))
 ";
 
 #[test]
@@ -466,7 +473,8 @@ fn a_call_that_a_signal_interrupts_when_it_is_done_is_done_once_on_kernels_where
             let command = ["python3", "-c", INTERRUPTED, "3000", ends];
             let outcome = run_without(&sandbox, (&waiting_filter(), libc::EINVAL), &command);
             let expected = format!("True {interrupted} True ['.env']\n");
-            assert!(outcome.succeeds().stdout.ends_with(&expected), "{outcome:#?}");
+            let stdout = &outcome.succeeds().stdout;
+            assert!(stdout.ends_with(&expected) && !stdout.contains("written"), "{outcome:#?}");
             assert_eq!(std::fs::read_to_string(sandbox.path("work/.env")).unwrap(), "kept");
         }
     });
