@@ -451,6 +451,28 @@ fn a_preset_is_explained_on_a_page_that_names_the_rest() {
 }
 
 #[test]
+fn of_processes_outside_nothing_is_read_that_only_tracers_may() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut outside = sandbox.spawn_outside(["sleep", "1000"]);
+        let pid = outside.pid();
+        for (file, is_read) in [("environ", false), ("maps", false), ("fd", true), ("status", true)]
+        {
+            let path = format!("/proc/{pid}/{file}");
+            let told = sandbox.landstrip(["--explain", &path]);
+            assert_eq!(told.stdout.contains("read     yes"), is_read, "{told:#?}");
+            let read = format!("if [ -d {path} ]; then ls {path}; else cat {path}; fi");
+            let inside = sandbox.sh(&read);
+            assert_eq!(inside.status == Some(0), is_read, "{inside:#?}");
+            sandbox.sh_outside(&read).succeeds();
+        }
+        assert!(outside.is_running());
+        outside.signal(nix::sys::signal::Signal::SIGKILL);
+        outside.wait();
+    });
+}
+
+#[test]
 fn colours_are_for_terminals_that_want_them() {
     let sandbox = Sandbox::new().allow_write(".");
     let mut terminal = Terminal::of(&sandbox);

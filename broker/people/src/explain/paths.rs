@@ -14,6 +14,7 @@ use rules::address::{AddressVerdict, Endpoint};
 use rules::paths::{Access, Cursor};
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -67,6 +68,13 @@ struct Subject<'a> {
     place: Place<'a>,
     object: Object,
 }
+
+/// What of a process only those may read who may trace it (proc(5), ptrace(2)).
+#[rustfmt::skip]
+const OF_TRACERS: [&str; 13] = [
+    "auxv", "environ", "io", "map_files", "maps", "mem", "numa_maps", "pagemap", "personality", "smaps", "smaps_rollup",
+    "stack", "syscall",
+];
 
 impl Place<'_> {
     fn view(&self) -> &View {
@@ -234,8 +242,14 @@ impl Subject<'_> {
             return refused;
         }
         // No process is inside yet.
-        if hides_processes(self.view()) && proc::owner(path).is_some() {
-            return Answer::no("read", Layer::Broker, "it tells of a process outside");
+        if proc::owner(path).is_some() {
+            if hides_processes(self.view()) {
+                return Answer::no("read", Layer::Broker, "it tells of a process outside");
+            }
+            if path.iter().filter_map(OsStr::to_str).any(|name| OF_TRACERS.contains(&name)) {
+                let why = "nothing inside may trace a process outside";
+                return Answer::no("read", Layer::Landlock, why);
+            }
         }
         let rule = Rule::of(cursor.read_basis(), self.place.origins());
         if self.view().is_listable(path, &self.object) {
