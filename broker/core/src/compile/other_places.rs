@@ -8,6 +8,7 @@ use super::notes::Notes;
 use kernel::mounts::Mount;
 use rules::files::{Files, push_new};
 use rules::pattern::{Component, Pattern};
+use rules::quick::QuickMap;
 use rustix::fs::{self, AtFlags, StatxFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -30,12 +31,16 @@ impl Places {
 
     fn identified<I: PartialEq>(mounts: &[Mount], identify: impl Fn(&Path) -> Option<I>) -> Self {
         let mut found = Self::default();
-        let mut parts: BTreeMap<_, Vec<&Mount>> = BTreeMap::new();
-        for mount in mounts {
-            parts.entry((&*mount.device, &*mount.root)).or_default().push(mount);
-        }
         let has_root = mounts.iter().any(|mount| mount.point == Path::new("/"));
-        for inner in mounts {
+        let mut times: QuickMap<&[u8], usize> = QuickMap::default();
+        mounts.iter().for_each(|mount| *times.entry(&mount.device).or_default() += 1);
+        // Of most file systems there is one mount.
+        let is_met = |mount: &&Mount| !has_root || times[&*mount.device] > 1;
+        let mut parts: QuickMap<(&[u8], &Path), Vec<&Mount>> = QuickMap::default();
+        for mount in mounts.iter().filter(is_met) {
+            parts.entry((&mount.device, &mount.root)).or_default().push(mount);
+        }
+        for inner in mounts.iter().filter(is_met) {
             for root in inner.root.ancestors() {
                 let within = inner.root.strip_prefix(root).unwrap_or(root);
                 let outer = parts.get(&(&*inner.device, root)).into_iter().flatten();
