@@ -153,6 +153,12 @@ fn split(path: &Path) -> Option<(&OsStr, &OsStr)> {
     (!name.is_empty()).then(|| (OsStr::from_bytes(parent), OsStr::from_bytes(name)))
 }
 
+/// Whether `path` lies in `directory`; both are canonical.
+pub(super) fn lies_in(path: &Path, directory: &Path) -> bool {
+    let rest = path.as_os_str().as_bytes().strip_prefix(directory.as_os_str().as_bytes());
+    rest.is_some_and(|rest| rest.starts_with(b"/") || directory.parent().is_none())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use super::keys::{Item, Written};
 use super::linked_trees;
 use super::moved::Moved;
 use super::nearest::nearest_sibling;
-use super::path_memory::Memory;
+use super::path_memory::{Memory, lies_in};
 use super::remarks::Remarks;
 use super::split::Split;
 use super::trees::{self, InTrees, in_trees};
@@ -267,10 +267,9 @@ impl Paths<'_> {
     /// `writable`: on the way to an allowed path nothing but directories are made, and that itself can become either.
     fn above(&mut self, path: &Path, by: Option<&Pattern>, writable: &[Grant]) -> Option<Pattern> {
         let first = self.memory.beneath_directory(path);
-        let is_inside = |place: &Path, it: &Grant| it.path != place && place.starts_with(&it.path);
-        let is_met =
-            |it: &&Path| it.starts_with(first) && writable.iter().any(|by| is_inside(it, by));
-        let above = path.ancestors().skip(1).take_while(is_met).last()?;
+        let is_missing = |it: &&Path| it.as_os_str().len() >= first.as_os_str().len();
+        let is_met = |it: &&Path| writable.iter().any(|by| lies_in(it, &by.path));
+        let above = path.ancestors().skip(1).take_while(is_missing).take_while(is_met).last()?;
         let pattern = Pattern::beside(by, above, Vec::new());
         Some(pattern.naming_no_file(self.memory.is_no_file(above)))
     }
