@@ -1,4 +1,4 @@
-//! Which directories hold devices, by what is mounted there. Pure. Sources: tty(4), pts(4).
+//! Which directories hold devices, by what is mounted there. Sources: tty(4), pts(4).
 
 use super::other_places::Places;
 use kernel::mounts::Mount;
@@ -53,11 +53,9 @@ impl DeviceMounts {
         trees.extend(elsewhere.map(|mount| mount.point.clone()));
         let inside = |path: &Path| trees.iter().any(|tree| path != tree && path.starts_with(tree));
         let others = mounts.iter().filter(|mount| !mount.is_of_devices() && inside(&mount.point));
-        let is_of_memory =
-            |mount: &&Mount| memory.iter().any(|place| mount.point.starts_with(place));
-        let others = others.filter(|mount| !is_of_memory(mount));
+        let others = others.filter(|it| !memory.iter().any(|place| it.point.starts_with(place)));
         let others = others.map(|mount| mount.point.clone()).collect();
-        trees.extend(memory);
+        trees.extend(memory.into_iter().filter(|place| !place.starts_with(DEVICES)));
         Self { trees, others, processes }
     }
 

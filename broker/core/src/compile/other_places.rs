@@ -47,9 +47,8 @@ impl Places {
                 let points = outer.map(|outer| &*outer.point);
                 for point in points.chain((!has_root).then_some(Path::new("/"))) {
                     let place = point.join(within);
-                    let here =
-                        Some(&*place).filter(|place| **place != inner.point).and_then(&identify);
-                    if here.is_some_and(|here| identify(&inner.point) == Some(here)) {
+                    let is_it = |found| identify(&inner.point) == Some(found);
+                    if place != inner.point && identify(&place).is_some_and(is_it) {
                         found.add(place, &inner.point);
                     }
                 }
@@ -110,6 +109,9 @@ fn identify(path: &Path) -> Option<(u32, u32, u64)> {
 /// Denies the other places of what `files` deny, and keeps what leads to a [`Places::hidden`] mount from being granted as a
 /// whole.
 pub(super) fn deny(files: &mut Files, mounts: &[Mount], places: &Places, notes: &mut Notes) {
+    if places.0.is_empty() {
+        return;
+    }
     let Files { allow_write, allow_read, deny_write, deny_read, .. } = files;
     let is_meant = |at: &Path| allow_write.iter().chain(&*allow_read).any(|it| it.starts_with(at));
     for (list, patterns) in
