@@ -142,8 +142,7 @@ fn obeyed(tree: &Path, word: &str) -> Option<PathBuf> {
 /// The files of mise's settings in `tree`.
 fn settings_of_mise(tree: &Path) -> impl Iterator<Item = PathBuf> {
     let listed = OF_MISE.iter().flat_map(|place| {
-        let directory = if place.is_empty() { tree.to_owned() } else { tree.join(place) };
-        let entries = directory.read_dir().into_iter().flatten().flatten();
+        let entries = tree.join(place).read_dir().into_iter().flatten().flatten();
         let is_its_own = !["", ".config"].contains(place);
         entries.map(|entry| entry.path()).filter(move |path| {
             let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();

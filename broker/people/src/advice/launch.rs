@@ -182,13 +182,15 @@ impl<'a> Written<'a> {
     fn variables_in_the_way(&self) -> Vec<&'static str> {
         let network = &self.policy.network;
         let without = Network { http_proxy_port: None, socks_proxy_port: None, ..network.clone() };
+        if self.needs_broker_with(&without) {
+            return Vec::new();
+        }
         let CallerProxies { http, socks, .. } = &network.callers;
         let ports = [(http, network.http_proxy_port), (socks, network.socks_proxy_port)];
         let is_theirs = |(caller, port): &(&Option<CallerProxy>, Option<u16>)| {
             port.is_some() && caller.as_ref().and_then(CallerProxy::loopback_port) == *port
         };
-        let in_the_way = ports.iter().filter(|_| !self.needs_broker_with(&without));
-        let theirs = in_the_way.filter(|port| is_theirs(port));
+        let theirs = ports.iter().filter(|port| is_theirs(port));
         theirs.filter_map(|(caller, _)| Some(caller.as_ref()?.variable)).collect()
     }
 
