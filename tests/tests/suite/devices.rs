@@ -252,6 +252,12 @@ fn a_device_is_opened_only_if_the_policy_names_it() {
     }
 }
 
+/// The words that start the sandbox, for a script.
+fn launcher(sandbox: &Sandbox) -> String {
+    let words = sandbox.command_line();
+    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
 /// Runs a script of the sandbox's user with mounts of its own; none where that is not permitted.
 fn with_mounts(sandbox: &Sandbox, mounts: &str, script: &str) -> Option<tests::Outcome> {
     let user = if sandbox.user().is_root() { "" } else { "-Ur" };
@@ -281,11 +287,10 @@ fn what_is_denied_is_denied_wherever_it_is_mounted() {
             "for f in sec other data/home home data/free free; do cat $f/k 2>/dev/null && echo \" $f\"; done
              for f in dw/k w/dw/k w/k; do ( echo new > $f ) 2>/dev/null && echo $f; done",
         );
-        let launcher = sandbox.command_line();
-        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let launcher = launcher(&sandbox);
         let mounts = "mount -t proc proc /proc && mount --bind sec other && mount --bind data/home home \
             && mount --bind data/free free && mount --bind dw w/dw";
-        let script = format!("{} -- sh attack; cat dw/k", launcher.join(" "));
+        let script = format!("{launcher} -- sh attack; cat dw/k");
         let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
         let expected = "mounted\nwas data/free\nwas free\nw/k\nwas";
         assert_eq!(outcome.stdout, expected, "{outcome:#?}");
@@ -313,12 +318,11 @@ fn what_is_denied_is_denied_beneath_a_mount_in_what_is_mounted_twice() {
             "for f in sec/k jail/root/again/sec/k w/b/m/k open jail/root/again/open; do cat $f && echo \" $f\"; done
              for f in w/dw/k w/jail/again/dw/k w/b/m/k place/m/k w/e/k w/plain; do ( echo new > $f ) && echo $f; done",
         );
-        let launcher = sandbox.command_line();
-        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let launcher = launcher(&sandbox);
         let mounts = "mount -t proc proc /proc && mount --bind . jail/root/again \
             && mount --bind w w/jail/again && mount --bind w/b w/c && mount --bind deep w/b/m \
             && mount --bind w/e place && mount --bind other place/m";
-        let script = format!("{} -- sh attack; cat w/dw/k deep/k other/k", launcher.join(" "));
+        let script = format!("{launcher} -- sh attack; cat w/dw/k deep/k other/k");
         let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
         let expected = "mounted\nwas open\nwas jail/root/again/open\nw/e/k\nw/plain\nwaswaswas";
         assert_eq!(outcome.stdout, expected, "{outcome:#?}");
@@ -341,11 +345,10 @@ fn what_is_denied_is_denied_where_a_mount_was_moved() {
             "for f in sec/k other/k open; do cat $f && echo \" $f\"; done
              for f in w/dw/k w/other/k w/new; do ( echo new > $f ) && echo $f; done",
         );
-        let launcher = sandbox.command_line();
-        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let launcher = launcher(&sandbox);
         let mounts = "mount -t proc proc /proc && mount --bind sec made && mount -t tmpfs none other && \
             mount --move made other && mount --bind w/dw made && mount -t tmpfs none w/other && mount --move made w/other";
-        let script = format!("{} -- sh attack; cat w/dw/k", launcher.join(" "));
+        let script = format!("{launcher} -- sh attack; cat w/dw/k");
         let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
         assert_eq!(outcome.stdout, "mounted\nwas open\nw/new\nwas", "{outcome:#?}");
     });
@@ -389,11 +392,9 @@ fn shared_memory_of_others_is_not_read_where_it_is_mounted_again() {
         sandbox.dir("work/jail");
         sandbox.dir("work/jail/dev");
         sandbox.file("work/policy.json", r#"{"filesystem":{"denyRead":["jail/dev/null"]}}"#);
-        let launcher = sandbox.command_line();
-        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let launcher = launcher(&sandbox);
         let mounts = "mount -t proc proc /proc && mount -t tmpfs none /dev/shm && chmod 1777 /dev/shm && \
             mount --rbind /dev jail/dev && echo was > /dev/shm/obj && mkdir -p jail/other && echo open > jail/other/f";
-        let launcher = launcher.join(" ");
         let read = "cat /dev/shm/obj jail/dev/shm/obj jail/other/f";
         let script = format!(
             "{launcher} -- {read}; {launcher} -p policy.json -- {read}; cat jail/dev/shm/obj"
@@ -424,16 +425,14 @@ fn what_was_unmounted_is_not_taken_for_what_has_such_a_path() {
                  cd $t/w/free; echo was > kept; sh $t/change; cat kept
                  exec 3< kept; rm kept; chmod 600 /proc/self/fd/3 && stat -Lc %a /proc/self/fd/3",
             );
-            let launcher = sandbox.command_line();
-            let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+            let launcher = launcher(&sandbox);
             let mounts = "mount -t proc proc /proc && mount -t tmpfs none m && exec 9< m \
                 && mkdir -p m$PWD/w/sub && echo was > m$PWD/w/sub/kept \
                 && chmod 644 m$PWD/w/sub/kept && echo secret > m$PWD/w/sub/key";
             let script = format!(
-                "{} -- sh attack & \
+                "{launcher} -- sh attack & \
                  while kill -0 $! && [ ! -e w/ready ]; do sleep 0.01; done; umount -l m; rm w/ready; wait
-                 cd /proc/self/fd/9$PWD/w/sub; cat kept; stat -c %a kept; ls",
-                launcher.join(" ")
+                 cd /proc/self/fd/9$PWD/w/sub; cat kept; stat -c %a kept; ls"
             );
             let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
             let expected = "mounted\nnew\n600\nwas\n644\nkept\nkey\n";
@@ -465,9 +464,7 @@ for name in 'user.x', 'system.ntfs_dos_name':
 for name in 'free', 'FREE~1':
     print(os.path.exists('m/' + name))",
         );
-        let launcher = sandbox.command_line();
-        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
-        let launcher = launcher.join(" ");
+        let launcher = launcher(&sandbox);
         let mounts = "mount -t proc proc /proc && truncate -s 20M image \
             && mkntfs -FqQ image >/dev/null 2>&1 && ntfs-3g -o permissions image m \
             && mkdir m/free m/secret";
@@ -496,11 +493,10 @@ fn the_kernels_controls_stay_unwritable_wherever_they_are_mounted() {
             "work/attack",
             "for f in proc/self/comm comm plain; do ( : >> $f ) && echo $f; done",
         );
-        let launcher = sandbox.command_line();
-        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let launcher = launcher(&sandbox);
         let mounts = "mount -t proc proc /proc && mount -t proc proc proc \
             && mount --bind /proc/self/comm comm";
-        let script = format!("sh attack; echo inside; {} -- sh attack", launcher.join(" "));
+        let script = format!("sh attack; echo inside; {launcher} -- sh attack");
         let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
         let expected = "mounted\nproc/self/comm\ncomm\nplain\ninside\nplain\n";
         assert_eq!(outcome.stdout, expected, "{outcome:#?}");
@@ -524,11 +520,10 @@ fn no_kind_of_the_kernels_controls_is_written_beneath_what_may_be() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write(".");
         sandbox.file("work/attack", OPEN_CONTROLS);
-        let launcher = sandbox.command_line();
-        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let launcher = launcher(&sandbox);
         let mounts = format!("mount -t proc proc /proc; {CONTROLS}; true");
         // Bash, for what a signal may do to a shell's forks before Linux 6.12: see landstrip-caveats(7).
-        let script = format!("bash attack; echo inside; {} -- bash attack", launcher.join(" "));
+        let script = format!("bash attack; echo inside; {launcher} -- bash attack");
         let Some(outcome) = with_mounts(&sandbox, &mounts, &script) else { return };
         let (outside, inside) = outcome.stdout.split_once("inside\n").unwrap();
         assert_eq!(inside, "plain\n", "{outcome:#?}");
