@@ -40,7 +40,7 @@ fn product() -> Vec<PathBuf> {
 }
 
 fn without_tests(text: &str) -> &str {
-    text.split("\n#[cfg(test)]\nmod ").next().unwrap()
+    text.split("\n#[cfg(test)]\nmod tests").next().unwrap()
 }
 
 #[test]

@@ -3,22 +3,23 @@
 #[cfg(test)]
 mod completions;
 mod elsewhere;
+mod mistakes;
+mod values;
 
+use landstrip_core::report::failure::Failure;
+use landstrip_core::report::traps::Reports;
+use lexopt::Arg;
+use mistakes::{one_dash, unknown_option, unusable};
+use policy::document::Format;
+use policy::error::Escaped;
+use policy::load::Selection;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
-
-use lexopt::Arg;
-
-use landstrip_core::report::failure::Failure;
-use landstrip_core::report::traps::Reports;
-use policy::document::Format;
-use policy::error::Escaped;
-use policy::keys;
-use policy::load::{Selection, Source};
-use policy::nearest::near;
-use policy::presets;
+use values::{
+    add_policy, alone, ask, extent, fd, form, format, new_policy, reports, without_value,
+};
 
 /// What `--help` prints.
 pub const HELP: &str = "\
@@ -65,23 +66,6 @@ everything, write the working directory and a private TMPDIR, no network.
 Exit status: that of TOOL, 128+N if signal N ended it, 2 usage, 125 landstrip failed,
 126 TOOL cannot be executed, 127 TOOL not found.
 ";
-
-/// Every long option, as the help has them: to suggest the nearest one.
-fn long_options() -> impl Iterator<Item = &'static str> {
-    let lines = HELP.lines().filter(|line| line.trim_start().starts_with('-'));
-    let options =
-        lines.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
-    options.filter_map(|option| option.split('[').next())
-}
-
-/// What other programs call an option.
-const CALLED: [(&[&str], &str); 5] = [
-    (&["f", "config", "profile", "settings", "rules"], "--policy"),
-    (&["v", "version"], "--version"),
-    (&["n", "dry-run", "validate", "test"], "--check"),
-    (&["d", "verbose", "trace", "log"], "--debug"),
-    (&["?", "H", "usage"], "--help"),
-];
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -180,34 +164,78 @@ impl From<UsageError> for Failure {
     }
 }
 
+/// What is done in the place of a run of a tool.
+#[derive(Debug)]
+enum Mode {
+    Check,
+    Denials(Form),
+    Doctor(Form),
+    Explain(Extent),
+    Init,
+    Learn(PathBuf),
+    Watch,
+}
+
+impl Mode {
+    /// The option that asks for it.
+    fn option(&self) -> &'static str {
+        match self {
+            Self::Check => "--check",
+            Self::Denials(_) => "--denials",
+            Self::Doctor(_) => "--doctor",
+            Self::Explain(_) => "--explain",
+            Self::Init => "--init",
+            Self::Learn(_) => "--learn",
+            Self::Watch => "--watch",
+        }
+    }
+
+    /// Whether the words that follow are its own, and no tool.
+    fn has_words(&self) -> bool {
+        matches!(self, Self::Denials(_) | Self::Explain(_) | Self::Watch)
+    }
+}
+
+/// What stands on the command line.
+#[derive(Debug, Default)]
+struct Given {
+    invocation: Invocation,
+    mode: Option<Mode>,
+    words: Vec<OsString>,
+    /// Where the tool stands.
+    tool: Option<usize>,
+}
+
+impl Given {
+    /// Takes `mode`, if it is the only one.
+    fn take(&mut self, mode: Mode) -> Result<(), UsageError> {
+        let (new, old) = (mode.option(), self.mode.replace(mode));
+        match old.map(|old| old.option()).filter(|old| *old != new) {
+            Some(old) => Err(UsageError(format!("{old} and {new} cannot both be given"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Parses the arguments that follow `argv[0]`. Everything from the tool on is left alone.
 ///
 /// # Errors
-/// Returns [`UsageError`] for an unknown or repeated option, a bad value, or a missing tool.
+/// Returns [`UsageError`] for an unknown option, two of which each asks for something else, a bad value, or a missing tool.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let argv_length = arguments.len() + 1;
     let separator = arguments.iter().position(|word| word == "--");
     let mut parser = lexopt::Parser::from_args(arguments);
-    let mut invocation = Invocation::default();
-    let mut check = false;
-    let mut init = false;
-    let mut explain = None;
-    let mut doctor = None;
-    let mut denials = None;
-    let mut learn = None;
-    let mut watch = false;
-    let mut words = Vec::new();
-    let mut tool = None;
-
+    let mut given = Given::default();
     while let Some(argument) = parser.next().map_err(unusable)? {
+        let invocation = &mut given.invocation;
         match argument {
             Arg::Short('h') => return alone('h', "help", &mut parser).map(|()| Command::Help),
-            Arg::Long("help") => {
-                return without_value("--help", &mut parser).map(|()| Command::Help);
-            }
             Arg::Short('V') => {
                 return alone('V', "Version", &mut parser).map(|()| Command::Version);
+            }
+            Arg::Long("help") => {
+                return without_value("--help", &mut parser).map(|()| Command::Help);
             }
             Arg::Long("version") => {
                 return without_value("--version", &mut parser).map(|()| Command::Version);
@@ -225,23 +253,27 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("trap-fd") => {
                 invocation.trap_fd = Some(fd("trap-fd", &parser.value().map_err(unusable)?)?);
             }
-            Arg::Long("ask") => {
-                invocation.ask = Some(ask(&parser.value().map_err(unusable)?)?);
-            }
+            Arg::Long("ask") => invocation.ask = Some(ask(&parser.value().map_err(unusable)?)?),
             Arg::Long("report") => {
                 invocation.reports = Some(reports(&parser.value().map_err(unusable)?)?);
             }
-            Arg::Long("check") => check = true,
-            Arg::Long("learn") => {
-                learn = Some(PathBuf::from(parser.value().map_err(unusable)?));
-            }
-            Arg::Long("watch") => watch = true,
-            Arg::Long("init") => init = true,
             Arg::Long("debug") => invocation.debug = true,
-            Arg::Long("explain") => explain = Some(extent(parser.optional_value())?),
-            Arg::Long("doctor") => doctor = Some(form("doctor", parser.optional_value())?),
-            Arg::Long("denials") => denials = Some(form("denials", parser.optional_value())?),
-            Arg::Value(word) if explain.is_some() || denials.is_some() || watch => words.push(word),
+            Arg::Long("check") => given.take(Mode::Check)?,
+            Arg::Long("denials") => {
+                given.take(Mode::Denials(form("denials", parser.optional_value())?))?
+            }
+            Arg::Long("doctor") => {
+                given.take(Mode::Doctor(form("doctor", parser.optional_value())?))?
+            }
+            Arg::Long("explain") => given.take(Mode::Explain(extent(parser.optional_value())?))?,
+            Arg::Long("init") => given.take(Mode::Init)?,
+            Arg::Long("learn") => {
+                given.take(Mode::Learn(parser.value().map_err(unusable)?.into()))?;
+            }
+            Arg::Long("watch") => given.take(Mode::Watch)?,
+            Arg::Value(word) if given.mode.as_ref().is_some_and(Mode::has_words) => {
+                given.words.push(word);
+            }
             Arg::Value(word) => {
                 let after_tool = parser.raw_args().map_err(unusable)?.as_slice().len();
                 let index = argv_length - after_tool - 1;
@@ -251,7 +283,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
                         "'init' is an option, '--init'; put '--' before a tool of that name";
                     return Err(UsageError(message.to_owned()));
                 }
-                tool = Some(index);
+                given.tool = Some(index);
                 break;
             }
             Arg::Short(letter) => {
@@ -262,229 +294,46 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long(word) => return Err(unknown_option(&format!("--{word}"))),
         }
     }
+    command(given)
+}
 
-    let runs =
-        !watch && !check && !init && explain.is_none() && doctor.is_none() && learn.is_none();
-    if invocation.ask.is_some() && !runs {
+/// What is asked for by what stands there.
+fn command(given: Given) -> Result<Command, UsageError> {
+    let Given { invocation, mode, mut words, tool } = given;
+    if invocation.ask.is_some() && mode.is_some() {
         return Err(UsageError(
             "--ask needs a run: give it with a tool and no option that runs nothing".to_owned(),
         ));
     }
-    if let Some(path) = learn {
-        let others = [
-            ("--check", check),
-            ("--denials", denials.is_some()),
-            ("--doctor", doctor.is_some()),
-            ("--explain", explain.is_some()),
-            ("--init", init),
-        ];
-        if let Some((other, _)) = others.iter().find(|(_, is_given)| *is_given) {
-            return Err(UsageError(format!(
-                "--learn runs the tool and {other} does not: give one of them"
-            )));
+    let no_tool = || UsageError("no tool to run: landstrip [OPTIONS] [--] TOOL [ARG...]".into());
+    Ok(match mode {
+        None => Command::Run(invocation, tool.ok_or_else(no_tool)?),
+        Some(Mode::Check) => Command::Check(invocation),
+        Some(Mode::Denials(form)) => match &mut words[..] {
+            [] => Command::Denials(form, None),
+            [since] => Command::Denials(form, Some(std::mem::take(since))),
+            _ => return Err(UsageError("--denials takes at most one day".to_owned())),
+        },
+        Some(Mode::Doctor(form)) => Command::Doctor(invocation, form),
+        Some(Mode::Explain(extent)) => Command::Explain(invocation, extent, words),
+        Some(Mode::Init) if tool.is_some() => {
+            let message = "--init takes no file: use landstrip --init > FILE";
+            return Err(UsageError(message.to_owned()));
         }
-        let policy = new_policy(path, &invocation.policies)?;
-        let index = tool.ok_or_else(no_tool)?;
-        return Ok(Command::Learn(invocation, policy, index));
-    }
-    if watch {
-        let process = |word: &OsString| word.to_str()?.parse().ok().filter(|pid| *pid > 0);
-        return match &words[..] {
-            [] => Ok(Command::Watch(None)),
-            [word] if process(word).is_some() => Ok(Command::Watch(process(word))),
-            _ => Err(UsageError("--watch takes at most one process id".to_owned())),
-        };
-    }
-    if let Some(form) = denials {
-        return match &mut words[..] {
-            [] => Ok(Command::Denials(form, None)),
-            [since] => Ok(Command::Denials(form, Some(std::mem::take(since)))),
-            _ => Err(UsageError("--denials takes at most one day".to_owned())),
-        };
-    }
-    if let Some(form) = doctor {
-        return Ok(Command::Doctor(invocation, form));
-    }
-    match (explain, tool) {
-        (_, Some(_)) if init => {
-            Err(UsageError("--init takes no file: use landstrip --init > FILE".to_owned()))
+        Some(Mode::Init) => Command::Init,
+        Some(Mode::Learn(path)) => {
+            let policy = new_policy(path, &invocation.policies)?;
+            Command::Learn(invocation, policy, tool.ok_or_else(no_tool)?)
         }
-        _ if init => Ok(Command::Init),
-        (Some(extent), _) => Ok(Command::Explain(invocation, extent, words)),
-        _ if check => Ok(Command::Check(invocation)),
-        (None, Some(index)) => Ok(Command::Run(invocation, index)),
-        (None, None) => Err(no_tool()),
-    }
-}
-
-/// Takes the letter of an option that has no value; its `word` with one dash is meant by it as well.
-fn alone(letter: char, word: &str, parser: &mut lexopt::Parser) -> Result<(), UsageError> {
-    let rest = parser.optional_value();
-    let is_word = |rest: &OsString| word.strip_prefix(letter).is_some_and(|end| rest == end);
-    match rest.filter(|rest| !is_word(rest)) {
-        None => Ok(()),
-        Some(value) => Err(needless(&format!("-{letter}"), &value)),
-    }
-}
-
-fn without_value(option: &str, parser: &mut lexopt::Parser) -> Result<(), UsageError> {
-    parser.optional_value().map_or(Ok(()), |value| Err(needless(option, &value)))
-}
-
-fn needless(option: &str, value: &OsString) -> UsageError {
-    let value = value.to_string_lossy();
-    UsageError(format!("option '{option}' takes no value, found '{value}'"))
-}
-
-fn no_tool() -> UsageError {
-    UsageError("no tool to run: landstrip [OPTIONS] [--] TOOL [ARG...]".into())
-}
-
-/// Where a policy is to be written that adds to `base`.
-fn new_policy(path: PathBuf, base: &Selection) -> Result<NewPolicy, UsageError> {
-    if base.sources.contains(&Source::Stdin) {
-        let message = "--learn adds to a policy that has a name; standard input has none";
-        return Err(UsageError(message.to_owned()));
-    }
-    // As it will be read.
-    match base.format.or_else(|| Format::named_by(&path)) {
-        Some(format) => Ok(NewPolicy { path, format }),
-        None => Err(UsageError(format!(
-            "--learn needs a file named .yaml, or .json for a policy without comments, found '{}'",
-            path.display()
-        ))),
-    }
-}
-
-fn add_policy(policies: &mut Vec<Source>, value: OsString) -> Result<(), UsageError> {
-    if value.is_empty() {
-        return Err(UsageError("--policy needs a file, found an empty word".into()));
-    }
-    if value != "-" {
-        policies.push(match value.to_str() {
-            Some(text) if text.trim_start().starts_with('{') => Source::Text(text.to_owned()),
-            Some(name) if presets::is_name(name) => Source::Preset(name.to_owned()),
-            _ => Source::File(value.into()),
-        });
-        return Ok(());
-    }
-    if policies.contains(&Source::Stdin) {
-        return Err(UsageError("--policy - given twice: standard input can be read once".into()));
-    }
-    policies.push(Source::Stdin);
-    Ok(())
-}
-
-fn format(value: &OsString) -> Result<Format, UsageError> {
-    match value.to_str() {
-        Some("json") => Ok(Format::Json),
-        Some("yaml") => Ok(Format::Yaml),
-        _ => Err(UsageError(format!(
-            "--format must be json or yaml, found '{}'",
-            value.to_string_lossy()
-        ))),
-    }
-}
-
-fn form(option: &str, value: Option<OsString>) -> Result<Form, UsageError> {
-    match value.as_ref().map(|value| value.to_string_lossy()).as_deref() {
-        None => Ok(Form::Text),
-        Some("json") => Ok(Form::Json),
-        Some(other) => {
-            Err(UsageError(format!("--{option} takes '=json' or nothing, found '{other}'")))
+        Some(Mode::Watch) => {
+            let process = |word: &OsString| word.to_str()?.parse().ok().filter(|pid| *pid > 0);
+            match &words[..] {
+                [] => Command::Watch(None),
+                [word] if process(word).is_some() => Command::Watch(process(word)),
+                _ => return Err(UsageError("--watch takes at most one process id".to_owned())),
+            }
         }
-    }
-}
-
-fn extent(value: Option<OsString>) -> Result<Extent, UsageError> {
-    match value.as_ref().map(|value| value.to_string_lossy()).as_deref() {
-        None => Ok(Extent::Page),
-        Some("full") => Ok(Extent::Full),
-        Some("json") => Ok(Extent::Json),
-        Some(other) => {
-            let message = format!("--explain takes '=full', '=json' or nothing, found '{other}'");
-            Err(UsageError(message))
-        }
-    }
-}
-
-fn reports(value: &OsString) -> Result<Reports, UsageError> {
-    match value.to_str() {
-        Some("all") => Ok(Reports::All),
-        Some("changes") => Ok(Reports::Changes),
-        Some("network") => Ok(Reports::Network),
-        Some("none") => Ok(Reports::Nothing),
-        _ => Err(UsageError(format!(
-            "--report must be all, changes, network or none, found '{}'",
-            value.to_string_lossy()
-        ))),
-    }
-}
-
-fn ask(value: &OsString) -> Result<Ask, UsageError> {
-    if value == "terminal" {
-        return Ok(Ask::Terminal);
-    }
-    fd("ask", value).map(Ask::Over).map_err(|_| {
-        UsageError(format!(
-            "--ask must be terminal, or a descriptor number of 3 or higher, found '{}'",
-            value.to_string_lossy()
-        ))
     })
-}
-
-fn fd(option: &str, value: &OsString) -> Result<RawFd, UsageError> {
-    let digits = value.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    // 0, 1 and 2 are the tool's own.
-    match digits.and_then(|text| text.parse::<RawFd>().ok()) {
-        Some(fd) if fd >= 3 => Ok(fd),
-        _ => Err(UsageError(format!(
-            "--{option} must be a descriptor number of 3 or higher, found '{}'",
-            value.to_string_lossy()
-        ))),
-    }
-}
-
-/// The error of a long option that was written with one dash, if that is what its letter and the rest are.
-fn one_dash(letter: char, rest: &str) -> Option<UsageError> {
-    let word = format!("{letter}{}", rest.split_once('=').map_or(rest, |(name, _)| name));
-    let long = long_options().find(|long| long[2..] == word)?;
-    Some(UsageError(format!("unknown option '-{word}', did you mean '{long}'?")))
-}
-
-fn unknown_option(option: &str) -> UsageError {
-    if option == "-c" {
-        let message =
-            "unknown option '-c': for a shell, write sh -c '...'; for a policy, '--policy'";
-        return UsageError(message.to_owned());
-    }
-    let word = option.trim_start_matches('-');
-    if let Some(text) = elsewhere::instead(word) {
-        return UsageError(format!("unknown option '{option}': {text}"));
-    }
-    let called = CALLED.iter().find(|(others, _)| others.contains(&word));
-    if let Some(meant) = called.map(|(_, meant)| *meant).or_else(|| near(option, long_options())) {
-        return UsageError(format!("unknown option '{option}', did you mean '{meant}'?"));
-    }
-    UsageError(match keys::meant_by(word) {
-        Some(key) => {
-            format!("unknown option '{option}': {key} is a key of policies, named by '--policy'")
-        }
-        None => format!(
-            "unknown option '{option}': options of the tool follow the tool; '--help' lists those of landstrip"
-        ),
-    })
-}
-
-fn unusable(error: lexopt::Error) -> UsageError {
-    match error {
-        lexopt::Error::MissingValue { option: Some(option) } => {
-            UsageError(format!("option '{option}' needs a value"))
-        }
-        lexopt::Error::UnexpectedValue { option, value } => needless(&option, &value),
-        lexopt::Error::UnexpectedOption(option) => unknown_option(&option),
-        other => UsageError(other.to_string()),
-    }
 }
 
 #[cfg(test)]
@@ -492,7 +341,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::os::unix::ffi::OsStringExt;
 
+    use super::mistakes::long_options;
     use super::*;
+    use policy::load::Source;
 
     fn parse_words(words: &[&str]) -> Result<Command, UsageError> {
         parse(words.iter().map(OsString::from))
@@ -614,10 +465,10 @@ mod tests {
             (&["--learn", "p.conf", "x"], "found 'p.conf'"),
             (&["--learn", "", "x"], "found ''"),
             (&["--learn", "a.yaml", "-p", "-", "x"], "standard input has none"),
-            (&["--learn", "a.yaml", "--check", "x"], "--learn runs the tool and --check does not"),
-            (&["--explain", "--learn", "a.yaml"], "--explain does not: give one of them"),
-            (&["--doctor", "--learn", "a.yaml", "x"], "--doctor does not"),
-            (&["--init", "--learn", "a.yaml", "x"], "--init does not"),
+            (&["--learn", "a.yaml", "--check", "x"], "--learn and --check cannot both be given"),
+            (&["--explain", "--learn", "a.yaml"], "--explain and --learn cannot both"),
+            (&["--doctor", "--learn", "a.yaml", "x"], "--doctor and --learn cannot both"),
+            (&["--init", "--learn", "a.yaml", "x"], "--init and --learn cannot both"),
         ] {
             let error = parse_words(words).unwrap_err().to_string();
             assert!(error.contains(expected), "{words:?}: {error}");
@@ -628,6 +479,7 @@ mod tests {
     fn check_needs_no_tool_and_ignores_one() {
         assert_eq!(parse_words(&["--check"]), Ok(Command::Check(Invocation::default())));
         assert_eq!(parse_words(&["--check", "tool"]), Ok(Command::Check(Invocation::default())));
+        assert_eq!(parse_words(&["--check", "--check"]), Ok(Command::Check(Invocation::default())));
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         for (given, extent, expected) in [
             (&["--explain"][..], Extent::Page, words(&[])),
@@ -680,6 +532,8 @@ mod tests {
             (&["--trap-fd", "99999999999", "x"], "3 or higher"),
             (&["--trap-fd=", "x"], "3 or higher, found ''"),
             (&["--explain=yaml", "x"], "--explain takes '=full', '=json' or nothing, found 'yaml'"),
+            (&["--check", "--explain"], "--check and --explain cannot both be given"),
+            (&["--watch", "--denials"], "--watch and --denials cannot both be given"),
             (&["--doctor=yaml"], "--doctor takes '=json' or nothing, found 'yaml'"),
         ] {
             let error = parse_words(words).unwrap_err().to_string();

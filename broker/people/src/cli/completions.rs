@@ -5,7 +5,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{HELP, long_options};
+use super::HELP;
+use super::mistakes::long_options;
 use policy::presets::PRESETS;
 use std::fmt::Write;
 
