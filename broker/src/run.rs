@@ -58,11 +58,11 @@ fn run_with(
     (policy.files.grow, policy.network.asks) = (invocation.ask.is_some(), invocation.ask.is_some());
     let writes = !policy.files.allow_write.is_empty();
     let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
-    let (asking, prompter) = consent::begin(invocation, &prepared, &caller, tree)?;
+    let (asking, asked) = consent::begin(invocation, &prepared, &caller, tree)?.unzip();
     let judges = Arc::make_mut(&mut prepared.judges);
     (judges.asking, judges.observer) = (asking.map(Arc::new), Arc::new(Reporter::of(collected)));
     let served = prepared.serve(tool, child, tree, traps);
-    drop(prompter);
+    drop(asked);
     add(&mut remarks, notes);
     traps.settle();
     // People are told of it once nothing of the command runs any more.

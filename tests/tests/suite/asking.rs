@@ -383,6 +383,21 @@ fn a_question_ends_with_its_caller() {
     });
 }
 
+#[test]
+fn a_question_that_is_open_when_the_run_ends_ends_with_it() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = "sh -c 'echo x > ~/a' & until [ -e go ]; do sleep 0.01; done; exit 3";
+        let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        let number = questions.expect("write", &sandbox.name("home/a"));
+        sandbox.file("work/go", "");
+        questions.settled(number, "gone");
+        assert_eq!(questions.line(), None);
+        assert_eq!(running.wait().status, Some(3));
+        assert!(!sandbox.path("home/a").exists());
+    });
+}
+
 /// Nothing is done for who waits when the broker dies, and nobody goes on for long.
 #[test]
 fn a_call_that_waits_is_not_done_if_the_broker_dies() {

@@ -116,10 +116,13 @@ impl Asking {
         Some(Job { grant, calls: with_fate(calls, fate).collect() })
     }
 
+    /// Has who is asked be told when the run has ended.
+    pub(super) fn at_end(&self) -> AtEnd {
+        AtEnd { open: Arc::clone(&self.open), channel: Arc::clone(&self.channel) }
+    }
+
     fn settled(&self, settled: &Settled<Waiting>, end: End) {
-        if settled.is_shown {
-            self.channel.say(&lines::settled(settled.number, end));
-        }
+        settle(&self.channel, settled, end);
     }
 
     /// Adds `rule`, if it covers what is `wanted`; whether it did.
@@ -182,6 +185,27 @@ impl Asking {
         let setting = Itimerspec { it_interval: interval, it_value: interval };
         // It fails for no such setting (timerfd_create(2)).
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &setting);
+    }
+}
+
+/// Dropped when the run has ended: nobody waits for an answer any more.
+#[derive(Debug)]
+pub struct AtEnd {
+    open: Arc<Mutex<Open<Waiting>>>,
+    channel: Arc<Channel>,
+}
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        let left = lock(&self.open).close();
+        left.iter().for_each(|left| settle(&self.channel, left, End::Gone));
+    }
+}
+
+/// Says how a question came to its end, to who was asked.
+fn settle(channel: &Channel, settled: &Settled<Waiting>, end: End) {
+    if settled.is_shown {
+        channel.say(&lines::settled(settled.number, end));
     }
 }
 

@@ -22,6 +22,7 @@ mod wire;
 
 use crate::cli::{Ask, Invocation};
 use always::PolicyFile;
+use asking::AtEnd;
 use channel::Channel;
 use kernel::{features, inherited};
 use landstrip_core::ask::{Asking, Rule};
@@ -31,7 +32,7 @@ use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::process_tree::ProcessTree;
 use policy::callers::Caller;
 use std::time::Duration;
-pub use terminal::Prompter;
+use terminal::Prompter;
 
 /// Whether a line of the other side's is one of the protocol.
 pub fn is_understood(line: &[u8]) -> bool {
@@ -93,8 +94,10 @@ enum Said {
     Closed,
 }
 
-/// Has the run of `tree` that was `prepared` as `invocation` says ask as that says too, if it does; with who asks at the
-/// terminal, to be dropped when the run has ended.
+/// What is dropped when the run has ended: who was asked is told so, and nobody asks at the terminal any more.
+pub type Asked = (AtEnd, Option<Prompter>);
+
+/// Has the run of `tree` that was `prepared` as `invocation` says ask as that says too, if it does.
 ///
 /// # Errors
 /// Returns [`Failure::Usage`] if there is no connected stream socket, or no terminal.
@@ -103,8 +106,8 @@ pub fn begin(
     prepared: &Prepared,
     caller: &Caller,
     tree: &ProcessTree,
-) -> Result<(Option<Asking>, Option<Prompter>), Failure> {
-    let Some(ask) = invocation.ask else { return Ok((None, None)) };
+) -> Result<Option<(Asking, Asked)>, Failure> {
+    let Some(ask) = invocation.ask else { return Ok(None) };
     let Prepared { policy, judges, written, .. } = prepared;
     let book = book::Book::new(policy.clone(), caller.clone(), *written);
     let unusable = |what: &dyn std::fmt::Display| {
@@ -133,6 +136,7 @@ pub fn begin(
     let limit = Duration::from_secs(policy.ask_seconds.unwrap_or(LIMIT));
     let counsel = asking::Asking::new(book, channel, limit, judges.proxy.clone())
         .map_err(|errno| Failure::system("ask", errno))?;
+    let at_end = counsel.at_end();
     let asking = Asking::new(Box::new(counsel), policy.files.clone(), judges.proxy.clone());
-    Ok((Some(asking), prompter))
+    Ok(Some((asking, (at_end, prompter))))
 }
