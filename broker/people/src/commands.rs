@@ -51,12 +51,20 @@ pub fn perform(
             return run(&invocation, &tool, child, tree);
         }
     };
+    print(&text).map(|()| 0)
+}
+
+/// Prints `text` at once: the tool of a sandbox may write to the same place.
+///
+/// # Errors
+/// Returns [`Failure::Internal`] if that place does not take it.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut output = std::io::stdout();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         // A closed standard output is the caller's choice, and who has read enough goes.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::Internal("standard output", error.to_string()))
         }
-        _ => Ok(0),
+        _ => Ok(()),
     }
 }

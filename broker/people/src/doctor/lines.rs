@@ -6,14 +6,6 @@ use crate::cli::Form;
 use crate::explain::page::Style;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::Write as _;
-
-/// Prints at once: the tool of the sandbox writes to the same place.
-pub fn print(text: &str) {
-    let mut output = std::io::stdout();
-    // A closed standard output is the caller's choice.
-    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
-}
 
 /// What was found of the platform.
 pub fn findings(findings: &[Finding], form: Form, style: Style) -> String {

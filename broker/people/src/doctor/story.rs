@@ -3,6 +3,7 @@
 use super::bait::Bait;
 use super::{attempt, chosen, lines, platform};
 use crate::cli::{Form, Invocation};
+use crate::commands::print;
 use crate::environment;
 use crate::explain::InForce;
 use crate::explain::page::Style;
@@ -41,9 +42,11 @@ pub fn run(
         is_readable: child.must_be_readable().is_ok(),
         surroundings,
     });
-    lines::print(&lines::findings(&findings, form, style));
-    attack(invocation, form, child, tree)
-        .inspect_err(|_| lines::print(&lines::nothing_runs(form, style)))
+    print(&lines::findings(&findings, form, style))?;
+    attack(invocation, form, child, tree).inspect_err(|_| {
+        // The error itself is told on standard error.
+        let _ = print(&lines::nothing_runs(form, style));
+    })
 }
 
 /// The second half of [`run`].
@@ -77,13 +80,13 @@ fn attack(
         private_temporary: prepared.private_temporary,
     };
     let attempts = chosen::attempts(&in_force, bait.as_ref().ok(), proxy.is_some());
-    lines::print(&lines::heading(attempts.len(), form, style));
+    print(&lines::heading(attempts.len(), form, style))?;
     let list = attempt::encode(form, style.is_colored(), &attempts);
     let tool = Tool::this_program(attempt::VARIABLE, list, environment::words)?;
     let (status, ended) = prepared.serve(&tool, child, tree, &traps)?;
     ended?;
     let taken = bait.map(|bait| bait.taken(&attempts)).unwrap_or_default();
     let holds = status == 0 && taken.is_empty();
-    lines::print(&lines::conclusion(holds, status, &taken, form, style));
+    print(&lines::conclusion(holds, status, &taken, form, style))?;
     Ok(i32::from(!holds))
 }
