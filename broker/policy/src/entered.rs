@@ -32,14 +32,24 @@ const ENDS: [&str; 16] = [
     "sh", "so", "zsh",
 ];
 /// Variables, and what the programs that heed them run or obey beneath what they name; nothing stands for that itself.
-/// Sources: bash(1), the manuals of Cargo, npm and Python, git(1), `kubectl config`, zshall(1).
-const SETTINGS: [(&str, &[&str]); 8] = [
+/// Sources: bash(1), the manuals of Ansible, the AWS CLI, Cargo, Docker, npm, pip, Python and ripgrep, git(1), gpg(1),
+/// `kubectl config`, zshall(1), the XDG Base Directory Specification.
+const SETTINGS: [(&str, &[&str]); 17] = [
+    ("ANSIBLE_CONFIG", &[""]),
+    ("AWS_CONFIG_FILE", &[""]),
+    ("AWS_SHARED_CREDENTIALS_FILE", &[""]),
     ("BASH_ENV", &[""]),
     ("CARGO_HOME", &["config", "config.toml"]),
+    ("DOCKER_CONFIG", &["cli-plugins", "config.json"]),
     ("GIT_CONFIG_GLOBAL", &[""]),
+    ("GIT_TEMPLATE_DIR", &[""]),
+    ("GNUPGHOME", &["gpg-agent.conf", "gpg.conf"]),
     ("KUBECONFIG", &[""]),
     ("NPM_CONFIG_USERCONFIG", &[""]),
+    ("PIP_CONFIG_FILE", &[""]),
     ("PYTHONSTARTUP", &[""]),
+    ("RIPGREP_CONFIG_PATH", &[""]),
+    ("XDG_CONFIG_HOME", &[""]),
     ("ZDOTDIR", &[".zlogin", ".zlogout", ".zprofile", ".zshenv", ".zshrc"]),
     ("npm_config_userconfig", &[""]),
 ];
@@ -340,6 +350,7 @@ mod tests {
                     . \"$PWD/env/own\"; eval \"$(bash tools/text2)\" `python3.11 -u a.py`\nfor f in ${PWD}/env/*.sh; do . $f; done\n\
                     X=tools/late.sh\nsource \"$(dirname \"$0\")/near\"\nuse devenv\neval \"$(pixi shell-hook)\"\n\
                     export RUBYOPT=-r./tools/hook JAVA_TOOL_OPTIONS=\"-javaagent:tools/agent.jar\" CARGO_HOME=$PWD/cargo\n\
+                    export XDG_CONFIG_HOME=$PWD/settings; AWS_CONFIG_FILE=./aws/config DOCKER_CONFIG=\"$PWD/docker\"\n\
                     pushd env; ./pushed; use flake path:./other#x; just env; x=$(make -s env)\necho just make\n\
                     . ~/t/of-home; D=own F=\"$D\"\nexport NAME=\"named\"; source \"${D}/inner\"; . $NAME\nuse vim\nuse flake ./nix#dev\n\
                     export $(grep -v '^#' data.env | xargs)\neval \"$(cat data)\"; VERSION=$(cat told)\n\
@@ -410,6 +421,10 @@ mod tests {
             "tools/agent.jar",
             "cargo/config",
             "cargo/config.toml",
+            "settings",
+            "aws/config",
+            "docker/cli-plugins",
+            "docker/config.json",
             "env/pushed",
             "other/flake.nix",
             "other/flake.lock",

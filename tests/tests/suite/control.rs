@@ -249,7 +249,9 @@ fn without_a_policy_the_root_directory_is_refused() {
 fn an_answer_that_cannot_be_written_is_a_failure() {
     let sandbox = Sandbox::new();
     let launcher = tests::programs().landstrip();
-    for asked in ["--help", "--version", "--init", "--check", "--explain", "--explain=json .", "--doctor"] {
+    for asked in
+        ["--help", "--version", "--init", "--check", "--explain", "--explain=json .", "--doctor"]
+    {
         let line = format!("{} {asked}", launcher.display());
         let full = sandbox.sh_outside(&format!("{line} > /dev/full"));
         assert!(full.exits(125).stderr.contains("standard output"), "{asked}: {full:#?}");
