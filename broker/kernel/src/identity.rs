@@ -2,8 +2,9 @@
 
 use rules::quick::QuickMap;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io;
+use rustix::path::Arg;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -23,6 +24,16 @@ pub fn hold(path: &Path) -> io::Result<(OwnedFd, fs::Stat)> {
     let object = fs::open(path, HELD, Mode::empty())?;
     let stat = fs::fstat(&object)?;
     Ok((object, stat))
+}
+
+/// Which object `name` in `directory` is, or that itself, what kind of one, and how many names it has, as far as the kernel
+/// knows: a server of its file system, which may not answer, is not asked (statx(2), AT_STATX_DONT_SYNC).
+pub fn known(directory: impl AsFd, name: impl Arg) -> io::Result<(Identity, FileType, u32)> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
+    let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::NLINK;
+    let found = fs::statx(directory, name, flags, wanted)?;
+    let device = fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+    Ok(((device, found.stx_ino), FileType::from_raw_mode(found.stx_mode.into()), found.stx_nlink))
 }
 
 /// Holds what `path` leads to now, through symbolic links.

@@ -776,6 +776,39 @@ fn a_file_system_that_stops_answering_does_not_hold_up_the_end() {
     });
 }
 
+/// Where another entry of the same directory is denied, each is looked at.
+#[test]
+fn a_file_system_that_does_not_answer_holds_up_no_launch_elsewhere() {
+    for_each_user(|user| {
+        let sandbox = with_temporary_directory(user);
+        sandbox.dir("home/mounted");
+        sandbox.file("home/key", "");
+        sandbox.file("home/fuse.py", include_str!("stalled_fuse.py"));
+        let policy = format!(r#"{{"filesystem":{{"denyRead":["{}"]}}}}"#, sandbox.name("home/key"));
+        sandbox.file("policy.json", &policy);
+        let launcher = tests::programs().landstrip();
+        let options = if user.is_root() { "-m" } else { "-Urm" };
+        let run = |what: &str| {
+            let line = "echo mounted; read line; cd ../work; exec \"$@\"";
+            let apart = ["unshare", options, "sh", "-c", "cd ../home; exec \"$@\"", "sh"];
+            let served = ["python3", "fuse.py", what, "sh", "-c", line, "sh"];
+            let confined = ["-p", "../policy.json", "sh", "-c", "cat ../home/key || exit 3"];
+            let words = apart.into_iter().chain(served).map(OsString::from);
+            let words = words.chain([launcher.clone().into()]).chain(confined.map(OsString::from));
+            sandbox.run_outside(words.collect::<Vec<_>>())
+        };
+        for (what, expected) in [("answers", "False"), ("stalls", "True")] {
+            let outcome = run(what);
+            if ["no mount", "/dev/fuse", "unshare"].iter().any(|why| outcome.stderr.contains(why)) {
+                skipped("no file system in user space can be mounted");
+                return;
+            }
+            let end = format!("mounted\nstatus 3\nleft 0 stalled {expected}\n");
+            assert_eq!(outcome.stdout, end, "{outcome:#?}");
+        }
+    });
+}
+
 /// A script that goes on until `path` is gone, or for so long that it will not go any more: a command
 /// that ends at once leaves what killed runs left.
 fn until_gone(path: &str) -> String {

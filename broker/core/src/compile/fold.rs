@@ -6,11 +6,11 @@
 //! another spelling: one that is there, or that of the directory itself.
 
 use super::directories::open;
-use kernel::identity::identity;
+use kernel::identity::{Identity, known};
 use kernel::mounts;
 use kernel::self_proc::own_link;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, AtFlags, Dir, FileType, IFlags, Stat};
+use rustix::fs::{self, Dir, FileType, IFlags};
 use rustix::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -66,19 +66,22 @@ pub(super) fn is_flagged(directory: &OwnedFd) -> bool {
 
 /// Whether `name` is found in `directory` under another spelling, too; none if it cannot tell.
 pub(super) fn is_told_by(directory: &OwnedFd, name: &[u8]) -> Option<bool> {
-    is_told(name, |name| fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok())
+    is_told(name, |name| known(directory, name).ok())
 }
 
-fn is_told(name: &[u8], look_up: impl Fn(&[u8]) -> Option<Stat>) -> Option<bool> {
+/// What [`known`] says.
+type Known = (Identity, FileType, u32);
+
+fn is_told(name: &[u8], look_up: impl Fn(&[u8]) -> Option<Known>) -> Option<bool> {
     let other = respelled(name);
     if other == name {
         return None;
     }
-    let found = look_up(name)?;
+    let (found, kind, links) = look_up(name)?;
+    let is_other = |(other, ..): Known| other == found;
     // A hard link can be spelled so.
-    let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-    let is_other = |other: Stat| identity(&other) == identity(&found);
-    (is_directory || found.st_nlink == 1).then(|| look_up(&other).is_some_and(is_other))
+    let has_one_name = kind == FileType::Directory || links == 1;
+    has_one_name.then(|| look_up(&other).is_some_and(is_other))
 }
 
 /// The name with each letter of ASCII in the other case.
@@ -117,8 +120,7 @@ mod tests {
     /// Asks of a directory of this machine as one would answer that looks names up by `spell`.
     fn meets(directory: &OwnedFd, spell: impl Fn(&[u8]) -> Vec<u8>) -> bool {
         let mut names = Dir::read_from(directory).unwrap();
-        let look_up =
-            |name: &[u8]| fs::statat(directory, &spell(name)[..], AtFlags::SYMLINK_NOFOLLOW).ok();
+        let look_up = |name: &[u8]| known(directory, &spell(name)[..]).ok();
         let told = names.find_map(|entry| is_told(entry.unwrap().file_name().to_bytes(), look_up));
         told.unwrap_or(false)
     }

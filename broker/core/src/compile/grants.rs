@@ -13,7 +13,7 @@ use crate::files::reserve::{Need, Reserve};
 use crate::files::trees::Trees;
 use crate::files::view::{Grants, Reads};
 use crate::report::failure::Failure;
-use kernel::identity::{Origin, hold, identity};
+use kernel::identity::{Origin, hold, identity, known};
 use kernel::mounts::Mount;
 use kernel::ruleset::{FileAccess, allow_beneath};
 use rules::paths::{Cursor, List, Names, Rules};
@@ -223,17 +223,20 @@ impl Builder {
             Kind::Write => &mut self.grants.writable,
         };
         let path = visited.path.clone();
-        match fs::fstat(&visited.object) {
-            Ok(stat) => {
-                let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-                if let Some(name) = path.file_name().filter(|_| is_file && kind == Kind::Read) {
-                    self.grants.exception_names.insert(name.to_owned());
-                }
-                granted.insert(path, identity(&stat));
-                Ok(is_file && stat.st_nlink > 1 && !visited.is_named())
-            }
-            Err(errno) => Err(no_way_through(&path, errno)),
+        let found = match visited.is_directory {
+            // Of a mount whose server does not answer, which nobody may need.
+            true => known(&visited.object, c"").map(|(found, ..)| (found, false, 1)),
+            false => fs::fstat(&visited.object).map(|stat| {
+                let kind = FileType::from_raw_mode(stat.st_mode);
+                (identity(&stat), kind == FileType::RegularFile, stat.st_nlink)
+            }),
+        };
+        let (found, is_file, links) = found.map_err(|errno| no_way_through(&path, errno))?;
+        if let Some(name) = path.file_name().filter(|_| is_file && kind == Kind::Read) {
+            self.grants.exception_names.insert(name.to_owned());
         }
+        granted.insert(path, found);
+        Ok(is_file && links > 1 && !visited.is_named())
     }
 
     /// Makes sure that a directory on the way to a denied path tells upper from lower case, and has one name for each
