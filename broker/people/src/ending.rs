@@ -116,7 +116,7 @@ impl Ending<'_> {
         };
         reports::print((collected, self.signals), status != 0, unseen, |denials| match answers {
             true => on_grounds((self.prepared, policy), remarks, self.caller, |grounds| {
-                suggest::remedies(denials, &Grounds { removed: &removed, ..*grounds })
+                suggest::remedies(denials, &Grounds { removed: Some(&removed), ..*grounds })
             }),
             false => Remedies::default(),
         });

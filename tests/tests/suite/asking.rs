@@ -383,6 +383,25 @@ fn a_question_ends_with_its_caller() {
     });
 }
 
+/// Such a name is good for a rule of this run, and for none of a policy.
+#[test]
+fn what_has_a_name_of_chance_is_asked_about_and_in_no_advice() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        for name in ["note.kWy9Oe", "sedcVHKwo"] {
+            let script = format!("echo x > ~/{name}");
+            let refused = sandbox.run(["sh", "-c", &script]);
+            assert!(!refused.fails().stderr.contains("to allow this"), "{refused:#?}");
+            let (running, mut questions) = sandbox.ask(["sh", "-c", &script]);
+            let number = questions.expect("write", &sandbox.name(format!("home/{name}")));
+            questions.settle(number, "once");
+            assert_eq!(questions.line(), None);
+            running.wait().succeeds();
+            assert_eq!(sandbox.read(format!("home/{name}")), "x\n");
+        }
+    });
+}
+
 #[test]
 fn a_question_that_is_open_when_the_run_ends_ends_with_it() {
     for_each_user(|user| {

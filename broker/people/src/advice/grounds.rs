@@ -26,7 +26,7 @@ pub fn on_grounds<T>(
         log: std::fs::canonicalize("/dev/log").ok().filter(|log| is_socket(log)).as_deref(),
         files: &policy.files,
         missing: &missing,
-        removed: &[],
+        removed: Some(&[]),
         written: prepared.written,
         network: &policy.network,
         origins: remarks.origins(),

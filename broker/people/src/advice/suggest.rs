@@ -54,8 +54,9 @@ pub struct Grounds<'a> {
     pub files: &'a Files,
     /// The allowed paths that were missing at launch.
     pub missing: &'a [PathBuf],
-    /// What was to be removed, moved away or given another name.
-    pub removed: &'a [PathBuf],
+    /// What was to be removed, moved away or given another name; none where a rule is for this run alone, in which all is
+    /// called as it was refused.
+    pub removed: Option<&'a [PathBuf]>,
     /// How many of `deny_write` and `deny_read` were written, not added to protect landstrip.
     pub written: (usize, usize),
     pub network: &'a Network,

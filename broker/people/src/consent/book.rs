@@ -65,7 +65,7 @@ impl Book {
             log: None,
             files: &self.policy.files,
             missing: &[],
-            removed: &[],
+            removed: None,
             written: self.written,
             network: &self.policy.network,
             origins: &self.origins,

@@ -122,8 +122,9 @@ impl Grounds<'_> {
         fits: impl Fn(&Path) -> bool,
     ) -> Option<PathBuf> {
         // Whoever may write it may not remove it.
-        let is_removed = || self.removed.iter().any(|removed| removed == path);
-        let helps = |place: &Path| place != path || !is_stand_in(path) && !is_removed();
+        let is_removed = |removed: &[PathBuf]| removed.iter().any(|removed| removed == path);
+        let is_futile = |removed| is_stand_in(path) || is_removed(removed);
+        let helps = |place: &Path| place != path || !self.removed.is_some_and(is_futile);
         self.ground().places(path).into_iter().find(|place| {
             let is_new = !self.is_protected(place) && !self.is_allowed(place);
             is_new && place != self.work && helps(place) && fits(place)
@@ -316,14 +317,23 @@ fn is_stand_in(path: &Path) -> bool {
         || is_made_up(name)
 }
 
-/// Whether a name ends as mkstemp(3) has it: in six characters that are no word.
+/// Whether a name ends as mkstemp(3) has it, in six characters that are no word, or is one of sed's, of Perl's or of Python's
+/// tempfile, which have eight.
 fn is_made_up(name: &[u8]) -> bool {
     let Some((start, end)) = name.split_last_chunk::<6>() else { return false };
     let is_odd = |pair: &[u8]| {
         pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()
             || pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic()
     };
-    start.ends_with(b".") && end.iter().all(u8::is_ascii_alphanumeric) && end.windows(2).any(is_odd)
+    let is_no_word =
+        |part: &[u8]| part.iter().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    let is_pythons = |part: &[u8]| {
+        part.len() == 8 && part.iter().all(|&byte| byte == b'_' || byte.is_ascii_alphanumeric())
+    };
+    let is_mixed = end.iter().all(u8::is_ascii_alphanumeric);
+    is_mixed && start.ends_with(b".") && end.windows(2).any(is_odd)
+        || is_mixed && [&b"sed"[..], b"XX", b"tmp"].contains(&start) && is_no_word(end)
+        || name.strip_prefix(b"tmp").is_some_and(|part| is_pythons(part) && is_no_word(part))
 }
 
 /// Whether git writes `path` for commands that change settings: of remotes, linked work trees and submodules.

@@ -43,7 +43,7 @@ fn said(denials: &[Denial]) -> String {
         log: Some(Path::new("/dev/log")),
         files: &files,
         missing: &["/home/u/.made".into()],
-        removed: &[],
+        removed: Some(&[]),
         written: (4, 1),
         network: &network,
         origins: &policy::origins::Origins::default(),
@@ -117,10 +117,20 @@ fn nothing_is_suggested_that_opens_too_much() {
         let said = said(&writes(&[path]));
         assert!(said.starts_with(expected) && said.is_empty() == expected.is_empty(), "{said}");
     }
-    assert_eq!(
-        said(&writes(&["/home/u/tool.json.tmp.8123"])),
-        r#"not suggested, as it opens too much: filesystem.allowWrite += ["~"] for ["~/tool.json.tmp.8123"]"#
-    );
+    for name in
+        ["tool.json.tmp.8123", "note.kWy9Oe", "sedcVHKwo", "XXxWjtd5", "tmppk0y5yr3", "tmpa1b2c3"]
+    {
+        assert_eq!(
+            said(&writes(&[&format!("/home/u/{name}")])),
+            format!(
+                r#"not suggested, as it opens too much: filesystem.allowWrite += ["~"] for ["~/{name}"]"#
+            )
+        );
+    }
+    for name in ["sedentary", "tmpfolder", "XXlarge", "note.abcdef", "template"] {
+        let expected = format!(r#"to allow this: filesystem.allowWrite += ["~/{name}"]"#);
+        assert_eq!(said(&writes(&[&format!("/home/u/{name}")])), expected);
+    }
     for (paths, expected) in [
         (&["/home/u/a", "/home/u/b", "/home/u/c", "/home/u/d"], r#"["~/a", "~/b", "~/c", "~/d"]"#),
         (
