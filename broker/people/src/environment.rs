@@ -4,17 +4,20 @@ use landstrip_core::domains::proxy::Proxy;
 use landstrip_core::session::launch::{Change, Told};
 use rules::policy::{Needs, Network};
 use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The hosts that the command reaches itself, where it may run servers: there the proxy refuses what
-/// no rule names. What a rule names is reached through the proxy.
+/// The hosts that the command reaches itself, where it may run servers: there the proxy refuses what no rule names. What a
+/// rule names is reached through the proxy, but an address with a port: a connect to that is led there as well, and the
+/// command's own servers have the other ports.
 fn direct(network: &Network) -> Vec<&'static str> {
     let is_named = |host: &str| {
         network.allowed_domains.iter().any(|rule| {
-            let (named, _) = proxy_hosts::domain::split_port(rule);
+            let (named, port) = proxy_hosts::domain::split_port(rule);
             let [named, host] = [named, host].map(|it| it.trim_matches(['[', ']']));
-            named.eq_ignore_ascii_case(host)
+            let is_led = port.is_some() && named.parse::<IpAddr>().is_ok();
+            named.eq_ignore_ascii_case(host) && !is_led
         })
     };
     // What servers print as their address is among them, and what programs compare that take it as it stands in a URL.
@@ -30,6 +33,8 @@ pub fn words(told: Told<'_>, inherited: &dyn Fn(&str) -> Option<OsString>) -> Ve
         let options = of_proxy.map_or_else(|| inherited(JAVA), |(_, value)| value.clone());
         let java = java_options(temporary.as_os_str(), options.as_deref());
         changes.extend(java.map(|options| (OsStr::new(JAVA).into(), Some(options))));
+        // Where zsh has here-documents: zshparam(1).
+        changes.push((OsStr::new("TMPPREFIX").into(), Some(temporary.join("zsh").into())));
     }
     changes.extend(useless_settings_of_git(inherited));
     changes
@@ -226,7 +231,9 @@ mod tests {
         };
         assert_eq!(of(false, &["a.test"]), [""; 0]);
         assert_eq!(of(true, &["a.test"]), ["localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]"]);
-        assert_eq!(of(true, &["LocalHost:80", "[::1]:80"]), ["127.0.0.1", "0.0.0.0"]);
+        assert_eq!(of(true, &["LocalHost:80", "[::1]"]), ["127.0.0.1", "0.0.0.0"]);
+        // These are led to the proxy by the port alone.
+        assert_eq!(of(true, &["127.0.0.1:80", "[::1]:80"]), of(true, &[]));
         let variables = variables(&["localhost", "::1", "[::1]"], &[]);
         let value = |name: &str| {
             variables.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.clone())

@@ -51,7 +51,7 @@ fn only_allowed_variables_are_passed_on() {
         sandbox.env("GH_TOKEN", SECRET).env("KEPT", "kept").run(["env"])
     };
     // But for the directory that is made where the caller's may not be written.
-    let own = ["TMPDIR", "JAVA_TOOL_OPTIONS"];
+    let own = ["TMPDIR", "TMPPREFIX", "JAVA_TOOL_OPTIONS"];
     let names = |environment: &str| {
         let outcome = run(environment);
         outcome.succeeds();

@@ -910,7 +910,7 @@ fn no_variable_tells_a_secret_and_those_of_git_stay_together() {
     assert!(
         inside.stdout.contains("PLAIN_URL=")
             && inside.stdout.contains("AWS_REGION=")
-            && !inside.stdout.contains("GIT_CONFIG_"),
+            && !inside.stdout.contains("GIT_CONFIG_COUNT"),
         "{inside:#?}"
     );
     let open = under(&sandbox, "build", script);
@@ -922,6 +922,23 @@ fn no_variable_tells_a_secret_and_those_of_git_stay_together() {
     assert_eq!(named.stdout.matches("Secret").count(), 2, "{named:#?}");
     let part = sandbox.file("part.yaml", "environment: {deny: ['*_KEY_*']}");
     under(&sandbox, part.to_str().unwrap(), "git --version && ! env | grep GIT_CONFIG_").succeeds();
+}
+
+/// git gives up between the two where it cannot write that the new branch follows the other.
+#[test]
+fn a_remote_branch_is_switched_to_with_its_files_and_its_head() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let make = "set -e; git clone -q . ../outside/o; cd ../outside/o; git checkout -q -b side; echo 2 > new
+            git add new; git commit -qm second; cd ../../work; git remote add origin ../outside/o; git fetch -q";
+        sandbox.sh_outside(make).succeeds();
+        for switch in ["git switch side", "git checkout side", "git checkout -b side origin/side"] {
+            under(&sandbox, "agent", switch).succeeds();
+            let look = "git symbolic-ref --short HEAD; git status --porcelain; cat new; git switch -q -; git branch -qD side";
+            let found = sandbox.sh_outside(look);
+            assert_eq!(found.succeeds().stdout, "side\n2\n", "{switch}: {found:#?}");
+        }
+    });
 }
 
 #[test]
