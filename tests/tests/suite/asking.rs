@@ -173,6 +173,60 @@ fn what_may_be_written_once_gets_no_other_name() {
     });
 }
 
+/// Landlock heeds the rule of a directory wherever it is moved, with all beneath.
+#[test]
+fn what_a_rename_is_permitted_once_brings_no_right_along() {
+    const MOVE: &str = "import ctypes, os, sys
+how = int(sys.argv[3]); move = ctypes.CDLL(None, use_errno=True).renameat2
+print(move(-100, sys.argv[1].encode(), -100, os.path.expanduser(sys.argv[2]).encode(), how) == 0)";
+    for_each_user(|user| {
+        for (old, new, flags, is_done) in [
+            ("in/made", "~/.npm/x", "0", false),
+            ("in/old", "~/.npm/x", "0", false),
+            ("in/old", "~/.npm/full", "2", false),
+            // Granted by itself at launch.
+            ("in/granted", "~/.npm/x", "0", false),
+            ("in/new", "~/.npm/x", "1", true),
+            ("in/new", "~/.npm/file", "0", true),
+            ("in/new", "~/.npm/file", "1", false),
+            ("in/linked", "~/.npm/x", "0", false),
+            ("link", "~/.npm/x", "0", true),
+        ] {
+            // So that all else in there is granted by itself.
+            let sandbox = sandbox(user).deny_write("in/denied");
+            for directory in ["work/in", "work/in/old", "work/in/denied", "home/.npm/full"] {
+                sandbox.dir(directory);
+            }
+            for file in ["home/.npm/full/f", "home/.npm/file", "work/other", "work/in/granted"] {
+                sandbox.file(file, "before");
+            }
+            let script = format!(
+                "mkdir in/made; echo new > in/new; ln other in/linked; ln -s other link
+                 python3 -c '{MOVE}' {old} {new} {flags}; cd {new} 2>/dev/null || exit 0
+                 (echo x > f; mkdir .vscode; echo x > .vscode/tasks.json) 2>/dev/null; true"
+            );
+            let (running, mut questions) = sandbox.ask(["sh", "-c", &script]);
+            let mut answer = "once";
+            while let Some(line) = questions.line() {
+                if let Some(number) = line["ask"].as_u64() {
+                    questions.answer(number, answer);
+                    answer = "deny";
+                }
+            }
+            let outcome = running.wait();
+            let what = format!("{old} {new} {flags}: {outcome:#?}");
+            assert_eq!(outcome.stdout, if is_done { "True\n" } else { "False\n" }, "{what}");
+            assert!(!sandbox.path("home/.npm/x/f").exists(), "{ESCAPED}: {what}");
+            assert!(!sandbox.path("home/.npm/full/.vscode").exists(), "{ESCAPED}: {what}");
+            let is_replaced = is_done && new == "~/.npm/file";
+            let file = if is_replaced { "new\n" } else { "before" };
+            assert_eq!(sandbox.read("home/.npm/file"), file, "{what}");
+            assert_eq!(sandbox.read("home/.npm/full/f"), "before", "{what}");
+            assert_eq!(sandbox.path("work/in/new").exists(), old != "in/new" || !is_done);
+        }
+    });
+}
+
 #[test]
 fn a_flood_of_questions_has_an_end_and_delays_nobody() {
     const ALL: usize = 80;

@@ -8,7 +8,7 @@ use super::verdict::{Judged, LandlockReason};
 use super::view::{Decider, View};
 use super::walk::Lost;
 use crate::call::decode::PathArg;
-use kernel::identity::HELD;
+use kernel::identity::{HELD, known};
 use kernel::long_paths;
 use kernel::object::{Name, Object};
 use kernel::target::{Target, TargetFd};
@@ -51,7 +51,8 @@ pub(crate) fn judge_rename(
     // moves, so that no other thread can put it there after the look. What is replaced does not
     // move: a directory must be empty for that, which the kernel sees to.
     let same_zone = from.same_zone(&to);
-    let moved = [Some(&old), flags.contains(RenameFlags::EXCHANGE).then_some(&new)];
+    let exchanges = flags.contains(RenameFlags::EXCHANGE);
+    let moved = [Some(&old), exchanges.then_some(&new)];
     for entry in moved.into_iter().flatten() {
         match holds_denied(view, &entry.path()) {
             Beneath::Nothing => {}
@@ -59,14 +60,35 @@ pub(crate) fn judge_rename(
             Beneath::Unknown => return Ok(refuse_rename(&old, &new, flags).into()),
         }
     }
+    let comes_to = |is_one: fn(&View, &Path) -> bool| {
+        is_one(view, &new.path()) || exchanges && is_one(view, &old.path())
+    };
     // What moves to an allowed path could be a symbolic link by then.
-    let to_root = view.is_missing_root(&new.path())
-        || flags.contains(RenameFlags::EXCHANGE) && view.is_missing_root(&old.path());
-    let task = match same_zone && !to_root {
+    let task = match same_zone && !comes_to(View::is_missing_root) {
+        true if comes_to(View::is_for_once) => move_alone(view, old, new, flags),
         true => Task::Rename(old, new, flags),
         false => refuse_rename(&old, &new, flags),
     };
     Ok(task.into())
+}
+
+/// What a single call moves to where nothing else is permitted: a file that has no other name, and nothing that Landlock
+/// was told of, whose rule would hold there for the rest of the run, as it does for all beneath a directory.
+fn move_alone(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Task {
+    let is_fit = |object: &Object| {
+        known(object, c"").is_ok_and(|(_, kind, links)| kind != FileType::Directory && links == 1)
+            && !view.has_rule(object.identity())
+    };
+    match old.hold_itself() {
+        Ok(object)
+            if !flags.contains(RenameFlags::EXCHANGE)
+                && !old.last().ends_with(b"/")
+                && is_fit(&object) =>
+        {
+            Task::MoveFile(object, old, new, flags)
+        }
+        _ => refuse_rename(&old, &new, flags),
+    }
 }
 
 fn refuse_rename(old: &Entry, new: &Entry, flags: RenameFlags) -> Task {

@@ -308,6 +308,12 @@ impl Reserve {
         }
     }
 
+    /// Whether this is one of those that were put in place, and may be written.
+    pub(super) fn has_placed(&self, object: Identity) -> bool {
+        let placed = self.placed.read().unwrap_or_else(PoisonError::into_inner);
+        placed.usable.values().any(|usable| *usable == object)
+    }
+
     /// Whether `path` is where they wait, or lies there: no rule lets that be changed, and Landlock does where
     /// root gets in.
     pub(super) fn waits_at(&self, path: &Path) -> bool {
