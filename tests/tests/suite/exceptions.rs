@@ -278,7 +278,7 @@ fn no_more_is_made_at_missing_allowed_paths_than_can_be_read() {
                 _ => {
                     assert!((4..16).contains(&read), "{outcome:#?}");
                     let told =
-                        "only so many entries in one run (run it again, or with --report all)";
+                        "only so many entries made in one run (run it again, or with --report all)";
                     assert!(outcome.stderr.contains(told), "{outcome:#?}");
                     // The next run has others.
                     run();

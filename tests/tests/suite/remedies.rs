@@ -263,8 +263,8 @@ fn a_link_at_an_allowed_path_that_is_missing_is_refused_with_the_reason() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write("link").allow_write("file");
         let outcome = sandbox.sh("echo x > file && ln -s /etc/passwd link");
-        let what = "allowed, but where a path was missing no symbolic link can be created, and only so many entries in one \
-                    run (run it again, or with --report all): ";
+        let what = "allowed, but where a path was missing no symbolic link can be created, nothing moved there, and only so \
+                    many entries made in one run (run it again, or with --report all): ";
         assert_eq!(line(outcome.fails(), what), Some("[\"./link\"]"), "{outcome:#?}");
         assert_eq!(sandbox.read("work/file"), "x\n");
         assert!(!sandbox.path("work/link").is_symlink(), "{}", tests::ESCAPED);
@@ -289,7 +289,7 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
     const TEMPORARY: &str =
         "not suggested, as all programs keep temporary files there (write to $TMPDIR): ";
     const NOT_SO: &str = "allowed, except for set-user-ID bits, capabilities, links into denied places, \
-                          and what was replaced since the launch: ";
+                          moves to where other rules apply, and what was replaced since the launch: ";
     const HOST: &str = "not suggested, as it is not a plain host name, or is a metadata service (reach it from outside): ";
     const JAVA: &str =
         "as jcmd and jstack only work through /tmp, to make the process print its stacks: ";

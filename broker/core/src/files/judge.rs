@@ -236,9 +236,13 @@ impl Judge {
             }
             task => task,
         };
-        if let Task::Refuse(_, Some(denial)) = &task {
+        if let Task::Refuse(errno, Some(denial)) = &task {
             self.traps.catch_up();
-            self.traps.report(denial.clone(), "file rules");
+            match *errno {
+                // Programs copy then: it is told if they fail.
+                Errno::XDEV => self.traps.sink().note_question(denial.clone()),
+                _ => self.traps.report(denial.clone(), "file rules"),
+            }
         }
         let reserve = self.view.reserve.as_ref();
         let moved = reserve.and_then(|reserve| Some((reserve, task.moves()?)));

@@ -8,6 +8,8 @@ use super::verdict::{Judged, LandlockReason};
 use super::view::{Decider, View};
 use super::walk::Lost;
 use crate::call::decode::PathArg;
+use crate::report::denials::Denial;
+use common::trap::FileOperation;
 use kernel::identity::{HELD, known};
 use kernel::long_paths;
 use kernel::object::{Name, Object};
@@ -94,7 +96,10 @@ fn move_alone(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Task {
 fn refuse_rename(old: &Entry, new: &Entry, flags: RenameFlags) -> Task {
     match why_not_renamed(old, new, flags) {
         Ok(()) => Task::Nothing,
-        Err(errno) => Task::Refuse(errno, None),
+        Err(errno) => {
+            let denial = || Denial::file(FileOperation::Write, &new.path());
+            Task::Refuse(errno, (errno == Errno::XDEV).then(denial))
+        }
     }
 }
 
@@ -278,7 +283,8 @@ pub(crate) fn judge_link(
     // then, as between file systems.
     let is_for_once = view.is_for_once(&name) || view.is_for_once(&entry.path());
     if view.needs_reserve(entry.directory()) || is_for_once {
-        return Ok(refuse_new_with(&entry, Task::Refuse(Errno::XDEV, None)).into());
+        let denial = Denial::file(FileOperation::Write, &entry.path());
+        return Ok(refuse_new_with(&entry, Task::Refuse(Errno::XDEV, Some(denial))).into());
     }
     Ok(Task::Link(object, entry).into())
 }

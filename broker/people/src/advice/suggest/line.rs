@@ -34,11 +34,11 @@ impl Advice {
                 some(&self.temporary),
             ),
             (
-                "allowed, except for set-user-ID bits, capabilities, links into denied places, and what was replaced since the launch",
+                "allowed, except for set-user-ID bits, capabilities, links into denied places, moves to where other rules apply, and what was replaced since the launch",
                 some(&self.not_so),
             ),
             (
-                "allowed, but where a path was missing no symbolic link can be created, and only so many entries in one run (run it again, or with --report all)",
+                "allowed, but where a path was missing no symbolic link can be created, nothing moved there, and only so many entries made in one run (run it again, or with --report all)",
                 some(&self.used_up),
             ),
             (
