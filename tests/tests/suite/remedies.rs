@@ -268,6 +268,14 @@ fn a_link_at_an_allowed_path_that_is_missing_is_refused_with_the_reason() {
         assert_eq!(line(outcome.fails(), what), Some("[\"./link\"]"), "{outcome:#?}");
         assert_eq!(sandbox.read("work/file"), "x\n");
         assert!(!sandbox.path("work/link").is_symlink(), "{}", tests::ESCAPED);
+        // mv(1) copies, and nothing is said.
+        let sandbox = sandbox.allow_write("from");
+        sandbox.dir("work/from");
+        sandbox.file("work/from/file", "x\n");
+        let moved = sandbox.sh("exec python3 -c 'import os; os.rename(\"from/file\", \"link\")'");
+        assert_eq!(line(moved.fails(), what), Some("[\"./link\"]"), "{moved:#?}");
+        let copied = sandbox.sh("mv from/file link 2>/dev/null; cat link; exit 1");
+        assert_eq!(copied.stdout, "x\n", "{copied:#?}");
     });
 }
 
