@@ -112,7 +112,10 @@ impl Ending<'_> {
         let removed = collected.removals();
         let unseen = || match self.reports {
             Reports::Nothing => None,
-            _ => unseen(status, self.tool, policy, self.unwatched, &collected.refused()),
+            _ => {
+                let seen = (&*collected.refused(), collected.leaves_out());
+                unseen(status, self.tool, policy, self.unwatched, seen)
+            }
         };
         reports::print((collected, self.signals), status != 0, unseen, |denials| match answers {
             true => on_grounds((self.prepared, policy), remarks, self.caller, |grounds| {

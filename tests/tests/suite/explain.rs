@@ -473,6 +473,23 @@ fn of_processes_outside_nothing_is_read_that_only_tracers_may() {
 }
 
 #[test]
+fn shared_memory_is_said_to_be_the_commands_own() {
+    for_each_user(|user| {
+        let name = format!("/dev/shm/landstrip-test-{}", std::process::id());
+        for (sandbox, is_own) in [
+            (Sandbox::of(user).allow_write("."), true),
+            (Sandbox::of(user).allow_write(".").deny_write("/dev/shm"), false),
+        ] {
+            let told = answers(&sandbox, &[&name])[&("create".to_owned(), name.clone())].clone();
+            assert_eq!(told["allowed"].as_bool(), Some(is_own), "{told}");
+            let made = sandbox.sh(&format!("echo x > {name} && cat 0<> {name}"));
+            assert_eq!(made.stdout, if is_own { "x\n" } else { "" }, "{made:#?}");
+        }
+        assert!(!std::fs::exists(&name).unwrap());
+    });
+}
+
+#[test]
 fn colours_are_for_terminals_that_want_them() {
     let sandbox = Sandbox::new().allow_write(".");
     let mut terminal = Terminal::of(&sandbox);

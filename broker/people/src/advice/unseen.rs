@@ -21,19 +21,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// What to say of `tool` that ended with `status`, if its status does not say it. Whether reads are
-/// `unwatched` is the policy's choice; `refused` are system calls that no policy allows.
+/// `unwatched` is the policy's choice; `refused` are system calls that no policy allows; some was `left_out` if not all that
+/// was refused is reported.
 pub fn unseen(
     status: i32,
     tool: &Tool<'_>,
     policy: &Policy,
     unwatched: bool,
-    refused: &[&'static str],
+    (refused, left_out): (&[&'static str], bool),
 ) -> Option<String> {
     let calls = (!refused.is_empty())
         .then(|| format!("refused under every policy: {}{}", refused.join(", "), instead(refused)));
     let reads = (unwatched && !policy.files.deny_read.is_empty() && !policy.hides_denials_alone)
         .then(|| {
-            let nothing = if refused.is_empty() { "no refusal" } else { "no other refusal" };
+            let nothing =
+                if refused.is_empty() && !left_out { "no refusal" } else { "no other refusal" };
             format!("{nothing} was seen; refused reads are reported only with --report all")
         });
     let withheld: Vec<_> = std::env::vars_os()

@@ -11,7 +11,8 @@ use landstrip_core::files::moves::{self, Beneath};
 use landstrip_core::files::view::{Decider, Reads, View};
 use policy::origins::Origins;
 use rules::address::{AddressVerdict, Endpoint};
-use rules::paths::{Access, Cursor};
+use rules::memory;
+use rules::paths::{Access, Cursor, covers};
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -138,7 +139,10 @@ impl Place<'_> {
             );
         }
         if !self.cursor.access().write {
-            return self.closed(action);
+            return match action == "create" && self.is_shared_memory() {
+                true => Answer::yes(action, Layer::Broker, "an object of the command's own"),
+                false => self.closed(action),
+            };
         }
         let kept = Rule::of(self.cursor.kept_by(), self.origins());
         let why = match kept {
@@ -146,6 +150,15 @@ impl Place<'_> {
             None => "its directory may not be changed",
         };
         Answer::no(action, Layer::Landlock, why).under(kept)
+    }
+
+    /// Whether it can be an object in shared memory, of which the command has its own unless the policy names that.
+    fn is_shared_memory(&self) -> bool {
+        let files = &self.in_force.policy.files;
+        let mut named = files.allow_read.iter().chain(&files.allow_write);
+        memory::name(self.path.as_os_str().as_bytes()).is_some()
+            && !named.any(|path| path.starts_with(memory::PLACE))
+            && ![&files.deny_write, &files.deny_read].iter().any(|denied| covers(denied, self.path))
     }
 
     /// `answer`, unless the file system lets nobody change the directory that it is in.

@@ -113,6 +113,12 @@ impl Collected {
         lock(&self.known).noise.clone()
     }
 
+    /// Whether some may have been refused that is not told of.
+    pub fn leaves_out(&self) -> bool {
+        !lock(&self.known).noise.is_empty()
+            || self.wanted.get().is_some_and(|wanted| !wanted.ignored.is_empty())
+    }
+
     /// Notes that `path` was to be removed, moved away or given another name, and that was refused.
     pub fn note_removal(&self, path: &Path) {
         let removals = &mut lock(&self.known).removals;

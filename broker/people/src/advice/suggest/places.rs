@@ -286,7 +286,7 @@ pub(super) fn instead_of_denied(path: &Path) -> Option<(&'static str, &'static s
     match path.file_name()?.as_bytes() {
         b".python-version" => Some(("for uv init", "--no-pin-python")),
         b".erlang.cookie" => Some(("for an Erlang node", "-setcookie NAME")),
-        b".git" if !path.exists() => Some(("for a new repository", "git init, run outside")),
+        b".git" if !path.exists() => Some(("for a new repository or work tree", "make it outside")),
         _ => None,
     }
 }
@@ -317,23 +317,30 @@ fn is_stand_in(path: &Path) -> bool {
         || is_made_up(name)
 }
 
-/// Whether a name ends as mkstemp(3) has it, in six characters that are no word, or is one of sed's, of Perl's or of Python's
-/// tempfile, which have eight.
+/// Whether a name was made up by mkstemp(3), which puts six characters in the place of six `X`, and OpenSSH ten, by
+/// Python's tempfile, which has eight, or by git for what becomes an object.
 fn is_made_up(name: &[u8]) -> bool {
-    let Some((start, end)) = name.split_last_chunk::<6>() else { return false };
+    /// What programs put in front: sed, zip, Perl, many; patch for a file and for what it refuses.
+    const WHOLE: [&[u8]; 4] = [b"sed", b"zi", b"XX", b"tmp"];
+    const ENDS: [&[u8]; 3] = [b".", b".o", b".r"];
+    let is_no_word =
+        |part: &[u8]| part.iter().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     let is_odd = |pair: &[u8]| {
         pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()
             || pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic()
     };
-    let is_no_word =
-        |part: &[u8]| part.iter().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
-    let is_pythons = |part: &[u8]| {
-        part.len() == 8 && part.iter().all(|&byte| byte == b'_' || byte.is_ascii_alphanumeric())
+    let is_of_chance = |(start, end): (&[u8], &[u8])| {
+        let is_mixed = end.iter().all(u8::is_ascii_alphanumeric) && is_no_word(end);
+        let is_after = ENDS.iter().any(|before| start.ends_with(before));
+        is_mixed && (WHOLE.contains(&start) || is_after && end.windows(2).any(is_odd))
     };
-    let is_mixed = end.iter().all(u8::is_ascii_alphanumeric);
-    is_mixed && start.ends_with(b".") && end.windows(2).any(is_odd)
-        || is_mixed && [&b"sed"[..], b"XX", b"tmp"].contains(&start) && is_no_word(end)
-        || name.strip_prefix(b"tmp").is_some_and(|part| is_pythons(part) && is_no_word(part))
+    let of_length = |count: usize| name.len().checked_sub(count).map(|at| name.split_at(at));
+    let of_python = name.strip_prefix(b"tmp").filter(|part| part.len() == 8 && is_no_word(part));
+    [6, 10].into_iter().filter_map(of_length).any(is_of_chance)
+        || of_python.is_some_and(|part| {
+            part.iter().all(|byte| *byte == b'_' || byte.is_ascii_alphanumeric())
+        })
+        || [&b"tmp_obj"[..], b"tmp_pack", b"tmp_idx"].iter().any(|start| name.starts_with(start))
 }
 
 /// Whether git writes `path` for commands that change settings: of remotes, linked work trees and submodules.

@@ -117,9 +117,18 @@ fn nothing_is_suggested_that_opens_too_much() {
         let said = said(&writes(&[path]));
         assert!(said.starts_with(expected) && said.is_empty() == expected.is_empty(), "{said}");
     }
-    for name in
-        ["tool.json.tmp.8123", "note.kWy9Oe", "sedcVHKwo", "XXxWjtd5", "tmppk0y5yr3", "tmpa1b2c3"]
-    {
+    for name in [
+        "tool.json.tmp.8123",
+        "note.kWy9Oe",
+        "sedcVHKwo",
+        "XXxWjtd5",
+        "tmppk0y5yr3",
+        "tmpa1b2c3",
+        "ziZlquq4",
+        "x.oMEZ1vN",
+        "known_hosts.9UNBBncNOp",
+        "tmp_objdir-incoming-Pw3eQt",
+    ] {
         assert_eq!(
             said(&writes(&[&format!("/home/u/{name}")])),
             format!(
@@ -127,7 +136,9 @@ fn nothing_is_suggested_that_opens_too_much() {
             )
         );
     }
-    for name in ["sedentary", "tmpfolder", "XXlarge", "note.abcdef", "template"] {
+    for name in
+        ["sedentary", "tmpfolder", "XXlarge", "note.abcdef", "template", "zigzag", "a.original"]
+    {
         let expected = format!(r#"to allow this: filesystem.allowWrite += ["~/{name}"]"#);
         assert_eq!(said(&writes(&[&format!("/home/u/{name}")])), expected);
     }
