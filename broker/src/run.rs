@@ -64,7 +64,7 @@ fn run_with(
     let served = prepared.serve(tool, child, tree, traps);
     drop(asked);
     add(&mut remarks, notes);
-    traps.settle();
+    collected.settle();
     // People are told of it once nothing of the command runs any more.
     let ending = Ending {
         collected,

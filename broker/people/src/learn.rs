@@ -102,7 +102,7 @@ fn learn(
         let in_force = (&prepared, &prepared.policy);
         on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))
     };
-    traps.settle();
+    collected.settle();
     reports::print((collected, tree.as_fd()), status != 0, || None, grounded);
     ended?;
     let draft = on_grounds((&prepared, &policy), &remarks, &caller, |grounds| {

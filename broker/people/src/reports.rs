@@ -14,6 +14,7 @@ use stream::Stream;
 
 pub mod collected;
 pub mod lines;
+mod looks;
 pub mod names;
 mod query;
 pub(crate) mod stream;

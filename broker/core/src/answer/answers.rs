@@ -164,7 +164,7 @@ impl Answerer {
     /// not have notified.
     pub(crate) fn answer(&self, request: Request<'_>, call: Option<Call>, round: Round<'_>) {
         if !call.is_some_and(|call| call.leaves_paths()) {
-            self.traps.catch_up();
+            self.traps.sink().catch_up();
         }
         let Err(request) = request.repeat(call.is_some_and(|call| call.counts())) else { return };
         match call {
@@ -298,7 +298,7 @@ impl Answerer {
                     self.traps.log("left to Landlock: the broker cannot look as the target would");
                 }
                 // The command may have ended before these are judged.
-                let _undecided = self.traps.undecided();
+                self.traps.sink().begin_look();
                 // CONTINUE: Landlock decides, which grants no more than the rules do, or nobody, of a call that only
                 // asks; for what it is relied on, the verdict says. A path that changes after the copy changes the
                 // report at most. If the answer is taken, the target waited until now: what was copied was its own.
@@ -313,6 +313,7 @@ impl Answerer {
                         self.traps.report(denial, "the process cannot be served");
                     }
                 }
+                self.traps.sink().end_look();
             }
             FileVerdict::Answer(Ok(Done::Opened(opened))) => self.hand_over(request, opened),
             FileVerdict::Answer(Ok(Done::Nothing)) => request.complete(Ok(0)),

@@ -237,7 +237,7 @@ impl Judge {
             task => task,
         };
         if let Task::Refuse(errno, Some(denial)) = &task {
-            self.traps.catch_up();
+            self.traps.sink().catch_up();
             match *errno {
                 // Programs copy then: it is told if they fail.
                 Errno::XDEV => self.traps.sink().note_question(denial.clone()),

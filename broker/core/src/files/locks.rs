@@ -47,7 +47,7 @@ impl Judge {
             if is_shared {
                 return Ok(Some(0));
             }
-            self.traps.catch_up();
+            self.traps.sink().catch_up();
             self.traps.report(Denial::file(FileOperation::Write, &name), "a lock");
             return Err(Errno::ACCESS);
         }

@@ -6,17 +6,8 @@ use kernel::threads::lock;
 use rules::socket::SocketKind;
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
-
-/// How long the end of a run waits for reports of calls that were let through last.
-const SETTLE_LIMIT: Duration = Duration::from_secs(1);
-/// How long another call waits for them.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// How long one waits without giving up the processor, and how long it is given up then.
-const PAUSE: Duration = Duration::from_micros(50);
 
 /// Which denials are reported. What nobody asks for is enforced all the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +23,7 @@ pub enum Reports {
     Nothing,
 }
 
-/// Who is told of what is refused. Nothing of it waits.
+/// Who is told of what is refused. Nothing of it waits but [`Sink::catch_up`].
 pub trait Sink: Debug + Send + Sync {
     /// Whether denials of this operation on files are wanted.
     fn wants(&self, operation: FileOperation) -> bool;
@@ -40,6 +31,13 @@ pub trait Sink: Debug + Send + Sync {
     /// Takes note of one denial; `reason` is for --debug.
     fn report(&self, denial: Denial, reason: &str);
 
+    /// A call is let through that is still to be looked at: a denial may follow.
+    fn begin_look(&self);
+    /// It was looked at.
+    fn end_look(&self);
+    /// Waits a moment for the looks that have begun, before another call changes what their paths led to, or is reported
+    /// itself.
+    fn catch_up(&self);
     /// Notes that access(2) was answered no: programs may give up by that alone.
     fn note_question(&self, denial: Denial);
 
@@ -63,10 +61,6 @@ pub trait Sink: Debug + Send + Sync {
 #[derive(Debug)]
 pub struct Traps {
     sink: Arc<dyn Sink>,
-    /// Calls that were let through and are still looked at.
-    undecided: AtomicUsize,
-    /// For how many of them nobody waits any more.
-    given_up: AtomicUsize,
     /// What threads hold back of what they refuse, where somebody can be asked about it.
     held: Option<Mutex<HashMap<ThreadId, Vec<Held>>>>,
 }
@@ -78,22 +72,10 @@ pub(crate) struct Held {
     reason: String,
 }
 
-/// While this lives, a denial may still be reported.
-#[derive(Debug)]
-pub struct Undecided<'a>(&'a Traps);
-
-impl Drop for Undecided<'_> {
-    fn drop(&mut self) {
-        let before = self.0.undecided.fetch_sub(1, Ordering::AcqRel);
-        self.0.given_up.fetch_min(before - 1, Ordering::AcqRel);
-    }
-}
-
 impl Traps {
     /// Those that `sink` is told of. Where somebody `asks`, some are held back before.
     pub fn of(sink: Arc<dyn Sink>, asks: bool) -> Self {
-        let (undecided, given_up) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { sink, undecided, given_up, held: asks.then(Mutex::default) }
+        Self { sink, held: asks.then(Mutex::default) }
     }
 
     /// Does `work`, and returns with what comes of it what was to be reported meanwhile and still is. Nothing is held
@@ -112,35 +94,6 @@ impl Traps {
         held.into_iter().for_each(|Held { denial, reason }| self.report(denial, &reason));
     }
 
-    /// Says that a denial may follow of a call that is about to be let through.
-    pub fn undecided(&self) -> Undecided<'_> {
-        self.undecided.fetch_add(1, Ordering::Relaxed);
-        Undecided(self)
-    }
-
-    /// Waits until all calls that were let through have been looked at, before another changes what their
-    /// paths led to, or is reported itself. Most often they have been; on a busy machine the thread that looks
-    /// may have lost the processor, and gets it by a pause. One that takes longer, on a file system that hangs, is
-    /// waited for once.
-    pub fn catch_up(&self) {
-        let start = Instant::now();
-        while self.undecided.load(Ordering::Acquire) > self.given_up.load(Ordering::Acquire) {
-            match start.elapsed() {
-                waited if waited < PAUSE => std::thread::yield_now(),
-                waited if waited < PATIENCE => std::thread::sleep(PAUSE),
-                _ => self.given_up.store(self.undecided.load(Ordering::Acquire), Ordering::Release),
-            }
-        }
-    }
-
-    /// Waits for the denials that are still to come, though not for a file system that hangs.
-    pub fn settle(&self) {
-        let deadline = Instant::now() + SETTLE_LIMIT;
-        while self.undecided.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
-            std::thread::sleep(PAUSE);
-        }
-    }
-
     /// Whether denials of this operation on files are wanted, or are to be asked about.
     pub(crate) fn wants(&self, operation: FileOperation) -> bool {
         self.sink.wants(operation) || self.held.is_some() && operation == FileOperation::Write
@@ -156,7 +109,7 @@ impl Traps {
         self.sink.report(denial, reason);
     }
 
-    /// Who is told of it, for what is neither held back nor waited for.
+    /// Who is told of it, for what is not held back.
     pub(crate) fn sink(&self) -> &dyn Sink {
         &*self.sink
     }
@@ -177,6 +130,9 @@ mod tests {
         }
 
         fn report(&self, _: Denial, _: &str) {}
+        fn begin_look(&self) {}
+        fn end_look(&self) {}
+        fn catch_up(&self) {}
         fn note_question(&self, _: Denial) {}
         fn note_refused(&self, _: &'static str) {}
         fn name_asked_for(&self, _: &[u8]) -> Option<String> {

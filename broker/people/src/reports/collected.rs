@@ -3,6 +3,7 @@
 //! A denial that cannot be written is dropped; enforcement never waits for a reader.
 
 use super::lines::denial_line;
+use super::looks::Looks;
 use super::stream::Stream;
 use super::{names, query};
 use crate::advice::noise::{is_noise, is_unserved};
@@ -42,6 +43,8 @@ pub struct Collected {
     wanted: OnceLock<Wanted>,
     /// Standard error, if --debug was given.
     debug: Option<Mutex<Stream>>,
+    /// Calls that were let through and are still looked at.
+    looks: Looks,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +87,7 @@ impl Collected {
             is_noise,
             wanted: OnceLock::new(),
             debug: debug.map(Mutex::new),
+            looks: Looks::default(),
         }
     }
 
@@ -150,6 +154,11 @@ impl Collected {
         (order.clone(), *uncounted)
     }
 
+    /// Waits for the denials that are still to come, though not for a file system that hangs.
+    pub fn settle(&self) {
+        self.looks.settle();
+    }
+
     /// Has `write` write to the caller's descriptor, if reports go there; whether they do.
     pub fn write(&self, write: impl FnOnce(&mut Stream)) -> bool {
         lock(&self.known).stream.as_mut().map(write).is_some()
@@ -193,6 +202,18 @@ impl Sink for Collected {
         } else {
             *uncounted += 1;
         }
+    }
+
+    fn begin_look(&self) {
+        self.looks.begin();
+    }
+
+    fn end_look(&self) {
+        self.looks.end();
+    }
+
+    fn catch_up(&self) {
+        self.looks.catch_up();
     }
 
     fn note_question(&self, denial: Denial) {
