@@ -2,7 +2,6 @@
 //! the command is told of it, and which proxy of the caller's it goes through.
 
 mod clients;
-mod names;
 mod ports;
 pub mod proxy;
 pub mod setup;

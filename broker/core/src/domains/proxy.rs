@@ -9,7 +9,6 @@ mod admission;
 mod last_words;
 
 use super::clients::Clients;
-use super::names::Names;
 use super::ports::Port;
 use super::setup;
 use super::waiting::{self, Connection as AtProxy, Heard, Words};
@@ -24,6 +23,7 @@ use common::told::Told;
 use kernel::threads::lock;
 use kernel::{inherited, proc};
 use routes::direct::Direct;
+use routes::names::Names;
 use routes::upstream::{self, Upstreams};
 use rules::address::{Endpoint, canonical};
 use rules::policy::{Needs, Network};

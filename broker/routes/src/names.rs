@@ -15,7 +15,7 @@ const FILE_MAX: u64 = 64 << 20;
 
 /// The texts of the files.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub struct Names {
     resolv_conf: Vec<u8>,
     /// The lines of the policy.
     own_hosts: String,
@@ -24,7 +24,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Reads the files; one that is missing is empty.
-    pub(super) fn read(own_hosts: &[String]) -> Self {
+    pub fn read(own_hosts: &[String]) -> Self {
         let read = |path| read(path).unwrap_or_default();
         Self {
             resolv_conf: read("/etc/resolv.conf"),
@@ -34,12 +34,12 @@ impl Names {
     }
 
     /// The hosts files, as far as they are text.
-    pub(super) fn hosts(&self) -> [std::borrow::Cow<'_, str>; 2] {
+    pub fn hosts(&self) -> [std::borrow::Cow<'_, str>; 2] {
         [self.own_hosts.as_str().into(), String::from_utf8_lossy(&self.hosts)]
     }
 
     /// A file of no file system, as [`common::proxy::Setup`] says.
-    pub(super) fn as_file(&self) -> std::io::Result<OwnedFd> {
+    pub fn as_file(&self) -> std::io::Result<OwnedFd> {
         let file = File::from(memory()?);
         let resolv_conf = self.resolv_conf.iter().copied().filter(|byte| *byte != 0);
         let hosts = self.own_hosts.bytes().chain([0]).chain(self.hosts.iter().copied());
