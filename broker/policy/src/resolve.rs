@@ -1,6 +1,7 @@
 //! From what was written to what is meant: the policy in force. The end of the one way that policy data walks.
 
 use super::callers::{self, Caller};
+use super::datagrams;
 use super::document::Format;
 use super::domains;
 use super::error::{Origin, PolicyError};
@@ -206,6 +207,7 @@ fn network(
         socks_proxy_port: written.socks_proxy_port.or(port_of(&callers.socks)),
         callers,
         allow_local_binding: written.allow_local_binding.unwrap_or(false),
+        lists_datagrams: datagrams::any_listens(&allow_unix_sockets),
         allow_unix_sockets,
         allow_all_unix_sockets: written.allow_all_unix_sockets.unwrap_or(false),
         asks: false,

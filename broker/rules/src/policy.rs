@@ -52,6 +52,9 @@ pub struct Network {
     pub allow_local_binding: bool,
     /// Canonical paths of sockets, or of directories of sockets.
     pub allow_unix_sockets: Vec<PathBuf>,
+    /// A datagram socket is among them, or in such a directory. It says whether the command can make some itself: the
+    /// broker judges where each message goes.
+    pub lists_datagrams: bool,
     pub allow_all_unix_sockets: bool,
     /// Somebody is asked about hosts that no rule names.
     pub asks: bool,

@@ -1,6 +1,5 @@
 //! From a resolved policy to what the kernel is given.
 
-pub(crate) mod datagrams;
 pub(crate) mod device_mounts;
 mod devices;
 mod directories;

@@ -2,7 +2,6 @@
 
 use super::launch_channel::LaunchChannel;
 use super::surroundings::Surroundings;
-use crate::compile::datagrams;
 use crate::compile::notes::Notes;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
@@ -107,7 +106,7 @@ fn unix_rules(
     let paths = network.allow_unix_sockets.clone();
     let reach_abstract = !surroundings.features.contains(Features::SCOPES);
     let own = Needs::of(network).own_servers;
-    let listed = if all { reach_abstract } else { datagrams::any_listens(&paths) };
+    let listed = if all { reach_abstract } else { network.lists_datagrams };
     let mut datagrams = own || listed;
     if datagrams && let Err(errno) = child.can_take_descriptors() {
         datagrams = false;

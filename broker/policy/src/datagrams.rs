@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Whether one of these canonical paths is a datagram socket, or a directory with one in it.
-pub(crate) fn any_listens(paths: &[PathBuf]) -> bool {
+pub(super) fn any_listens(paths: &[PathBuf]) -> bool {
     let mut directories = Vec::new();
     for path in paths {
         let stat = fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW);
