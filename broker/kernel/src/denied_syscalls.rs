@@ -50,12 +50,3 @@ impl DeniedCall {
         errno::result(unsafe { libc::syscall(self.number, a, b, c, d, e) })
     }
 }
-
-/// Becomes the tracer of `process`, without stopping it; to end is to let it go (ptrace(2), PTRACE_SEIZE).
-pub fn trace(process: i32) -> io::Result<()> {
-    const PTRACE_SEIZE: c_long = 0x4206;
-    // SAFETY: takes numbers.
-    errno::result(unsafe {
-        libc::syscall(libc::SYS_ptrace, PTRACE_SEIZE, c_long::from(process), 0, 0)
-    })
-}

@@ -88,18 +88,6 @@ impl TargetAddress {
     }
 }
 
-/// Whether process_vm_readv(2) reads the memory of `process`: asked of where there is nothing, which is looked at last.
-pub fn may_read_memory(process: Pid) -> io::Result<()> {
-    let process = nix::unistd::Pid::from_raw(process.as_raw_pid());
-    let nowhere = nix::sys::uio::RemoteIoVec { base: TargetAddress::NOWHERE.base()?, len: 1 };
-    let read =
-        nix::sys::uio::process_vm_readv(process, &mut [IoSliceMut::new(&mut [0])], &[nowhere]);
-    match read {
-        Ok(_) | Err(nix::errno::Errno::EFAULT) => Ok(()),
-        Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
-    }
-}
-
 impl Target {
     pub fn new(thread: Pid) -> Self {
         Self { thread, call: None }

@@ -9,7 +9,7 @@ use crate::report::failure::Failure;
 use common::passing;
 use common::wire::{Handover, Progress};
 use kernel::inherited;
-use kernel::target::{self, Target, TargetAddress, TargetFd};
+use kernel::target::{Target, TargetAddress, TargetFd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::SendFlags;
@@ -74,11 +74,6 @@ impl LaunchChannel {
             Ok(_) | Err(Errno::BADF) => Ok(()),
             Err(errno) => Err(errno),
         }
-    }
-
-    /// Whether the platform lets the broker read memory of the command, where paths and addresses are.
-    pub fn can_read_memory(&self) -> io::Result<()> {
-        target::may_read_memory(self.process)
     }
 
     /// Checks that its memory can be read in one way or another.

@@ -4,15 +4,18 @@
 use super::attempt::{Act, Attempt, VARIABLE, decode};
 use crate::cli::Form;
 use crate::explain::page::Style;
-use kernel::denied_syscalls::{self, CALLS};
-use kernel::{kill, target};
+use kernel::denied_syscalls::CALLS;
+use kernel::kill;
 use landstrip_core::report::errno::strerror;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::uio;
+use nix::unistd;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
 use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
 use serde_json::json;
-use std::io::{Read, Write};
+use std::io::{IoSliceMut, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 
@@ -106,12 +109,12 @@ impl Attempt {
             Act::ChangeMode => change_mode(path),
             Act::MakeDevice => make_device(path),
             Act::Signal => kill::send(self.process()?.as_raw_pid(), 0),
-            Act::ReadMemory => target::may_read_memory(self.process()?),
+            Act::ReadMemory => read_memory(self.process()?),
             Act::TakeDescriptor => {
                 let pidfd = process::pidfd_open(self.process()?, PidfdFlags::empty())?;
                 process::pidfd_getfd(pidfd, 0, PidfdGetfdFlags::empty()).map(drop)
             }
-            Act::Trace => denied_syscalls::trace(self.process()?.as_raw_pid()),
+            Act::Trace => trace(self.process()?),
             Act::ReadEnvironment => {
                 open(Path::new(&format!("/proc/{object}/environ")), OFlags::RDONLY)
             }
@@ -149,6 +152,23 @@ impl Attempt {
     fn address(&self) -> io::Result<SocketAddr> {
         self.object.parse().map_err(|_| Errno::INVAL)
     }
+}
+
+/// Whether process_vm_readv(2) reads the memory of `process`: asked of the first page, where nothing is, which is looked
+/// at last.
+pub(super) fn read_memory(process: Pid) -> io::Result<()> {
+    let nowhere = uio::RemoteIoVec { base: 8, len: 1 };
+    let process = unistd::Pid::from_raw(process.as_raw_pid());
+    match uio::process_vm_readv(process, &mut [IoSliceMut::new(&mut [0])], &[nowhere]) {
+        Ok(_) | Err(nix::Error::EFAULT) => Ok(()),
+        Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
+    }
+}
+
+/// Becomes the tracer of `process`, without stopping it; to end is to let it go (ptrace(2), PTRACE_SEIZE).
+fn trace(process: Pid) -> io::Result<()> {
+    let traced = ptrace::seize(unistd::Pid::from_raw(process.as_raw_pid()), Options::empty());
+    traced.map_err(|errno| Errno::from_raw_os_error(errno as i32))
 }
 
 fn errno(error: std::io::Error) -> Errno {

@@ -1,7 +1,7 @@
 //! Looks at the platform, then attacks a sandbox.
 
 use super::bait::Bait;
-use super::{attempt, chosen, lines, platform};
+use super::{attempt, chosen, inside, lines, platform};
 use crate::cli::{Form, Invocation};
 use crate::commands::print;
 use crate::environment;
@@ -38,7 +38,7 @@ pub fn run(
     };
     let findings = platform::look(&platform::Reach {
         descriptors: child.can_take_descriptors(),
-        memory: child.can_read_memory(),
+        memory: inside::read_memory(tree.command()),
         is_readable: child.must_be_readable().is_ok(),
         surroundings,
     });
