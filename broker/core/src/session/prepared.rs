@@ -93,9 +93,8 @@ impl Prepared {
         }
         let proxy = Proxy::wanted(&policy.network)?;
         let scratches = Scratches::of(&mut policy, traps)?;
-        let protected = Protected::of(policy, surroundings, notes)?;
         let mut prepared =
-            Self::compile(protected, demands, surroundings, proxy, scratches, reports)?;
+            Self::compile(policy, demands, surroundings, proxy, scratches, reports, notes)?;
         if !is_sent {
             Arc::make_mut(&mut prepared.judges).left = filter.leave_less(&prepared.judges.view);
             filter.quieter(Watched::of(reports, &prepared.judges, surroundings.features));
@@ -123,9 +122,8 @@ impl Prepared {
         let (learning, compared) = compared_with(&policy, surroundings, witness)?;
         lift(&mut policy, &mut demands, child);
         Filter::of(&policy, &demands, surroundings).send(child)?;
-        let protected = Protected::of(policy, surroundings, notes)?;
         let mut prepared =
-            Self::compile(protected, demands, surroundings, proxy, scratches, Reports::All)?;
+            Self::compile(policy, demands, surroundings, proxy, scratches, Reports::All, notes)?;
         Arc::make_mut(&mut prepared.judges).learning = Some(Arc::new(learning));
         Ok((prepared, compared))
     }
@@ -145,22 +143,25 @@ impl Prepared {
         let demands = Demands::of(&policy, (child, surroundings), traps, notes)?;
         let proxy = proxy(&policy.network)?;
         let private_temporary = Scratch::is_called_for(&policy);
-        let protected = Protected::of(policy, surroundings, notes)?;
         let scratches = Scratches::default();
-        let prepared = Self::compile(protected, demands, surroundings, proxy, scratches, reports)?;
+        let prepared =
+            Self::compile(policy, demands, surroundings, proxy, scratches, reports, notes)?;
         Ok(Self { private_temporary, ..prepared })
     }
 
-    /// Compiles for these reports.
+    /// Protects and compiles for these reports.
     fn compile(
-        protected: Protected,
+        policy: Policy,
         demands: Demands,
         surroundings: &Surroundings,
         proxy: Option<Proxy>,
         mut scratches: Scratches,
         reports: Reports,
+        notes: &mut Notes,
     ) -> Result<Self, Failure> {
-        let Protected { mut policy, rules, written } = protected;
+        let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
+        let mut policy = protect(policy, &surroundings.mounts, notes)?;
+        let rules = Rules::new(&policy.files);
         let files = &mut policy.files;
         files.watches_reads =
             reports == Reports::All && !files.deny_read.is_empty() && !demands.may_leave;
@@ -234,23 +235,6 @@ impl Prepared {
             std::mem::forget(scratches);
         }
         std::mem::forget((policy, judges));
-    }
-}
-
-/// What is enforced, and the matcher of its file rules.
-struct Protected {
-    policy: Policy,
-    rules: Rules,
-    /// How many rules of denyWrite and denyRead were written.
-    written: (usize, usize),
-}
-
-impl Protected {
-    fn of(policy: Policy, surroundings: &Surroundings, notes: &mut Notes) -> Result<Self, Failure> {
-        let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
-        let policy = protect(policy, &surroundings.mounts, notes)?;
-        let rules = Rules::new(&policy.files);
-        Ok(Self { policy, rules, written })
     }
 }
 
