@@ -80,7 +80,7 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
 
     let status = commands::perform(arguments, child, &mut tree, run::run);
     // Of a command that never was, the child is left.
-    if tree.end() { status } else { status.and(Err(Failure::left_behind())) }
+    if tree.end() { status } else { status.and(Err(Failure::LeftBehind)) }
 }
 
 /// Each call under way takes descriptors, and so does what is held; and how long the command may make a

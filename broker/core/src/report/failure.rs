@@ -15,7 +15,7 @@ use std::path::Path;
 pub enum Failure {
     /// The command line is wrong.
     Usage(String),
-    /// The policy cannot be used, or the command went over a limit of it: what is told of that, by key.
+    /// The policy cannot be used: what is told of that, by key.
     Pairs(Vec<(&'static str, String)>),
     /// The tool cannot be executed, and what is known of the reason, as its message goes on.
     Launch(Vec<u8>, Errno, String),
@@ -25,6 +25,14 @@ pub enum Failure {
     Lacking(Missing),
     /// The platform or a system call does not let us.
     Internal(&'static str, String),
+    /// The child ended without a word.
+    Died,
+    /// What the command uses cannot be limited.
+    Uncounted(Uncounted),
+    /// The run was ended, for the policy allows so much and no more.
+    Limit(&'static str, u64),
+    /// Something that was started could not be ended.
+    LeftBehind,
 }
 
 impl Failure {
@@ -36,32 +44,6 @@ impl Failure {
     /// The command cannot be confined: what is to be done to `path` cannot.
     pub(crate) fn platform(what: &str, path: &Path, errno: Errno) -> Self {
         Self::Internal("platform", format!("{what} {}: {errno}", path.display()))
-    }
-
-    /// Something that was started could not be ended.
-    pub fn left_behind() -> Self {
-        let message = "a process of the command does not end: it waits inside the kernel";
-        Self::Internal("teardown", message.to_owned())
-    }
-
-    /// The child ended without a word.
-    pub fn died() -> Self {
-        Self::Internal("launch", "the process that was to run the tool was killed".to_owned())
-    }
-
-    /// What the command uses cannot be limited.
-    pub(crate) fn uncounted(why: Uncounted) -> Self {
-        Self::Internal("limits", why.to_string())
-    }
-
-    /// The run was ended, for `limit` allows `most` and no more.
-    pub(crate) fn limit(limit: &'static str, most: u64) -> Self {
-        let message = format!(
-            "the command was ended: it and all that it started exceeded {limit} of the policy"
-        );
-        let pairs = [("source", "limits".to_owned()), ("limit", limit.to_owned())];
-        let more = [("value", most.to_string()), ("message", message)];
-        Self::Pairs(pairs.into_iter().chain(more).collect())
     }
 
     /// A failed step of the child.
@@ -76,9 +58,9 @@ impl Failure {
     pub fn status(&self) -> i32 {
         match self {
             Self::Usage(_) => exit::USAGE,
-            Self::Pairs(_) | Self::Step(..) | Self::Lacking(_) | Self::Internal(..) => exit::FAILED,
             Self::Launch(_, Errno::NOENT, _) => exit::NOT_FOUND,
             Self::Launch(..) => exit::CANNOT_EXECUTE,
+            _ => exit::FAILED,
         }
     }
 }

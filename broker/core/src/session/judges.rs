@@ -43,7 +43,7 @@ pub(super) fn compile(
     let around = || is_safe().then(|| run_limits::own_group(mounts)).flatten();
     let helper = proxy.clone();
     let helper = move || helper.as_ref().and_then(|proxy| proxy.process());
-    let limits = Watch::of(policy.limits, helper, around).map_err(Failure::uncounted)?;
+    let limits = Watch::of(policy.limits, helper, around).map_err(Failure::Uncounted)?;
     Ok(Judges {
         addresses,
         view,

@@ -200,7 +200,7 @@ impl Prepared {
         let Scratches { temporary, memory, waiting } = scratches;
         tree.job().start();
         if let Some(limits) = &judges.limits {
-            limits.start(tree.command(), tree.guardian()).map_err(Failure::uncounted)?;
+            limits.start(tree.command(), tree.guardian()).map_err(Failure::Uncounted)?;
         }
         launch::send_plan(&mut child, tool, policy, judges, temporary.as_ref())?;
         let scratches: Vec<_> = [temporary, memory, waiting].into_iter().flatten().collect();
@@ -212,10 +212,10 @@ impl Prepared {
         }
         // What was refused until then is told as well.
         if let Some((limit, most)) = judges.limits.as_ref().and_then(|limits| limits.end()) {
-            let over = Failure::limit(limit, most);
+            let over = Failure::Limit(limit, most);
             return Ok((over.status(), Err(over)));
         }
-        Ok((status?, nothing_left.then_some(()).ok_or_else(Failure::left_behind)))
+        Ok((status?, nothing_left.then_some(()).ok_or(Failure::LeftBehind)))
     }
 
     /// Whether the file systems answer on which the command may write, or was started: else what is looked at there now

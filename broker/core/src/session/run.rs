@@ -182,7 +182,7 @@ impl Run<'_> {
         let told =
             [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].map(|it| Some(it.as_raw()));
         if !self.confined && !told.contains(&status.terminating_signal()) {
-            return Err(Failure::died());
+            return Err(Failure::Died);
         }
         if let Some(limits) = &self.judges.limits {
             limits.note_end(status);

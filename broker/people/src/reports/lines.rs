@@ -53,6 +53,23 @@ pub(crate) fn failure_line(failure: &Failure) -> String {
         }
         Failure::Step(..) | Failure::Lacking(_) => of_source("platform", &advice),
         Failure::Internal(source, message) => of_source(source, message),
+        Failure::Died => of_source("launch", "the process that was to run the tool was killed"),
+        Failure::Uncounted(why) => of_source("limits", &why.to_string()),
+        Failure::Limit(limit, most) => {
+            let message = format!(
+                "the command was ended: it and all that it started exceeded {limit} of the policy"
+            );
+            internal(&[
+                ("source", b"limits"),
+                ("limit", limit.as_bytes()),
+                ("value", most.to_string().as_bytes()),
+                ("message", message.as_bytes()),
+            ])
+        }
+        Failure::LeftBehind => {
+            let message = "a process of the command does not end: it waits inside the kernel";
+            of_source("teardown", message)
+        }
     }
 }
 
