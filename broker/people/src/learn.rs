@@ -86,10 +86,11 @@ fn learn(
         policy.network.callers = callers::proxies(&caller, &mut Remarks::unwanted());
     }
     let platform = (&child, &surroundings);
+    let denied_domains = policy.network.denied_domains.clone();
     let reader = OnceLock::new();
     let (mut prepared, policy) = Prepared::permitting(policy, platform, traps, |addresses| {
-        let needs = Needs::default();
-        Arc::clone(reader.get_or_init(|| Arc::new(Reader { addresses, needs }))) as Arc<dyn Witness>
+        let reading = Reader { addresses, needs: Needs::default(), denied_domains };
+        Arc::clone(reader.get_or_init(|| Arc::new(reading))) as Arc<dyn Witness>
     })?;
 
     say(

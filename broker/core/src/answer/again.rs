@@ -18,9 +18,7 @@ use kernel::threads::lock;
 use rules::files::push_new;
 use rules::pattern::Pattern;
 use rustix::io::Errno;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 /// Most paths that may be written before no more is added.
@@ -54,7 +52,7 @@ impl Answerer {
     /// The same in this round.
     pub(super) fn files(&self, round: Round<'_>) -> Arc<Judge> {
         let latest = self.latest_files();
-        let paths: Vec<_> = round.granted.iter().filter_map(written).collect();
+        let paths: Vec<_> = round.granted.iter().filter_map(Denial::written).collect();
         match &self.judges.asking {
             Some(asking) if !paths.is_empty() => {
                 let mut files = lock(&asking.files).clone();
@@ -193,12 +191,6 @@ impl Answerer {
         *self.files.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(judge);
         Ok(())
     }
-}
-
-/// The path that was to be changed.
-fn written(denial: &Denial) -> Option<PathBuf> {
-    let Denial::File(FileOperation::Write, path) = denial else { return None };
-    Some(OsStr::from_bytes(path).into())
 }
 
 /// How a report names what a call on a socket does.

@@ -7,16 +7,8 @@ use super::look::{self, Observer};
 use super::verdict::{FileVerdict, LandlockReason};
 use super::view::View;
 use crate::call::decode::FileCall;
-use crate::report::denials::Denial;
 use crate::report::permitted::{Permitted, Witness};
-use common::trap::FileOperation;
 use kernel::target::Target;
-use proxy_hosts::domain::split_port;
-use proxy_hosts::rule_for;
-use rules::address::{canonical, is_loopback};
-use std::ffi::OsString;
-use std::net::SocketAddr;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,21 +17,10 @@ use std::sync::Arc;
 pub(crate) struct Learning {
     /// The file rules of the policy.
     pub(crate) view: View,
-    /// What it denies of hosts, by name or address: past the proxy there are addresses only.
-    pub(crate) denied_domains: Vec<String>,
     pub(crate) witness: Arc<dyn Witness>,
 }
 
 impl Learning {
-    /// Whether the policy denies `address` as a host; not where a server of the command's own is.
-    pub(crate) fn denies(&self, address: SocketAddr) -> bool {
-        let address = canonical(address);
-        let is_own = is_loopback(address.ip()) && self.witness.has_server(address.port());
-        let text = address.to_string();
-        let (host, _) = split_port(&text);
-        !is_own && rule_for(&self.denied_domains, host, Some(address.port())).is_some()
-    }
-
     /// What of `call` the policy does not allow to be changed, looked at before it is done.
     pub(crate) fn lacks(
         &self,
@@ -48,12 +29,7 @@ impl Learning {
         call: &FileCall,
     ) -> Vec<PathBuf> {
         let denials = observer.denials(&look::look(target, call, None), &self.view).into_iter();
-        let paths = denials.filter_map(|denial| match denial {
-            Denial::File(FileOperation::Write, path) => {
-                Some(PathBuf::from(OsString::from_vec(path)))
-            }
-            _ => None,
-        });
+        let paths = denials.filter_map(|denial| denial.written());
         paths.filter(|path| !self.view.leads_to_missing(path)).collect()
     }
 

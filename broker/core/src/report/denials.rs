@@ -1,8 +1,9 @@
 //! What was refused, as a report names it.
 
 use common::trap::{FileOperation, NetworkOperation};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A refused operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +33,12 @@ impl Denial {
         | Self::Lookup { text: target, .. }
         | Self::Domain(target)) = self;
         target
+    }
+
+    /// The path that was to be changed, if it is on a file and of that.
+    pub fn written(&self) -> Option<PathBuf> {
+        let Self::File(FileOperation::Write, path) = self else { return None };
+        Some(OsStr::from_bytes(path).into())
     }
 
     /// A denial on the file at `path`.

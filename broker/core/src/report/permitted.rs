@@ -1,5 +1,5 @@
 //! What a run that permits lets through, for a reader outside of the core: it says what a policy would have to allow.
-//! Nothing is decided by it, but that a denied host is no server of the command's own.
+//! Nothing is decided by it, but which hosts a run that learns stays away from past the proxy.
 
 use kernel::target::Target;
 use std::fmt::Debug;
@@ -32,6 +32,6 @@ pub trait Witness: Debug + Send + Sync {
     /// Takes note of it; `by` whom, unless the proxy says so.
     fn note(&self, what: Permitted<'_>, by: Option<Target>);
 
-    /// Whether the command has had a server at `port`.
-    fn has_server(&self, port: u16) -> bool;
+    /// Whether the policy denies this address as a host: past the proxy there are no names.
+    fn denies(&self, address: SocketAddr) -> bool;
 }

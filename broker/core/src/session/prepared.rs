@@ -249,8 +249,7 @@ fn compared_with(
     // Its ruleset is nobody's.
     let files = (&policy.files, Rules::new(&policy.files));
     let (view, _) = files::compile(files, mounts, *features, false, || None)?;
-    let denied_domains = policy.network.denied_domains.clone();
-    Ok((Learning { view, denied_domains, witness }, policy))
+    Ok((Learning { view, witness }, policy))
 }
 
 /// Allows all that a policy can allow and this one does not deny.

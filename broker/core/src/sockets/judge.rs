@@ -242,7 +242,8 @@ impl Judge {
     fn is_denied_host(&self, endpoint: &Endpoint) -> bool {
         match (&self.learning, endpoint) {
             (Some(learning), Endpoint::Internet(to)) => {
-                !self.rules.proxies.contains(&address::canonical(*to)) && learning.denies(*to)
+                !self.rules.proxies.contains(&address::canonical(*to))
+                    && learning.witness.denies(*to)
             }
             _ => false,
         }

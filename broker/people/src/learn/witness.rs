@@ -8,6 +8,8 @@ use kernel::diag::anybody_listens;
 use kernel::target::Target;
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::permitted::{Permitted, Witness};
+use proxy_hosts::domain::split_port;
+use proxy_hosts::rule_for;
 use rules::address::{AddressRules, AddressVerdict, Endpoint, canonical, is_loopback};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,6 +25,8 @@ pub(super) struct Reader {
     /// What the policy says of addresses.
     pub(super) addresses: AddressRules,
     pub(super) needs: Needs,
+    /// What it denies of hosts, by name or address.
+    pub(super) denied_domains: Vec<String>,
 }
 
 impl Witness for Reader {
@@ -83,8 +87,13 @@ impl Witness for Reader {
         }
     }
 
-    fn has_server(&self, port: u16) -> bool {
-        self.needs.has_server(port)
+    /// Not where a server of the command's own is.
+    fn denies(&self, address: SocketAddr) -> bool {
+        let address = canonical(address);
+        let is_own = is_loopback(address.ip()) && self.needs.has_server(address.port());
+        let text = address.to_string();
+        let (host, _) = split_port(&text);
+        !is_own && rule_for(&self.denied_domains, host, Some(address.port())).is_some()
     }
 }
 
