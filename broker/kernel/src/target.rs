@@ -8,6 +8,7 @@ use super::long_paths::PATH_MAX;
 use super::pidfds;
 use super::proc::{self, Status};
 use super::ptrace_capability;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -133,36 +134,25 @@ impl Target {
         if wanted == 0 {
             return Ok(());
         }
-        let remote =
-            parts.iter().map(|&(at, len)| Ok(nix::sys::uio::RemoteIoVec { base: at.base()?, len }));
-        let remote = remote.collect::<io::Result<Vec<_>>>()?;
-        if self.read_vector(&remote, buffer)? == wanted { Ok(()) } else { Err(Errno::FAULT) }
-    }
-
-    fn read_vector(
-        &self,
-        remote: &[nix::sys::uio::RemoteIoVec],
-        buffer: &mut [u8],
-    ) -> io::Result<usize> {
         let thread = nix::unistd::Pid::from_raw(self.thread.as_raw_pid());
-        let read = nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], remote);
-        match read {
+        let remote = parts.iter().map(|&(at, len)| Ok(RemoteIoVec { base: at.base()?, len }));
+        let remote = remote.collect::<io::Result<Vec<_>>>()?;
+        match process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], &remote) {
             // By the platform perhaps, as by Podman's default seccomp profile, and not by the kernel:
             // that asks for the same right here.
             Err(nix::Error::EPERM) => {
                 let memory = self.open_memory(OFlags::RDONLY).map_err(|_| Errno::PERM)?;
-                let mut done = 0;
-                for part in remote {
-                    let wanted = &mut buffer[done..done + part.len];
-                    let read = memory.read(part.base as u64, wanted)?;
-                    done += read;
-                    if read < part.len {
-                        break;
-                    }
+                let mut rest = buffer;
+                for &(at, length) in parts {
+                    let (part, after) = rest.split_at_mut(length);
+                    memory.read(at, part)?;
+                    rest = after;
                 }
-                Ok(done)
+                Ok(())
             }
-            result => result.map_err(|errno| Errno::from_raw_os_error(errno as i32)),
+            Ok(done) if done == wanted => Ok(()),
+            Ok(_) => Err(Errno::FAULT),
+            Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
         }
     }
 
@@ -409,9 +399,12 @@ pub fn duplicates_are_refused() -> bool {
 pub struct Memory(OwnedFd);
 
 impl Memory {
-    /// Copies what is at `address`, up to the first page that is not there.
-    fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        io::pread(&self.0, buffer, address).map_err(|_| Errno::FAULT)
+    /// Copies what is at `address`.
+    fn read(&self, address: TargetAddress, buffer: &mut [u8]) -> io::Result<()> {
+        match io::pread(&self.0, &mut *buffer, address.0) {
+            Ok(length) if length == buffer.len() => Ok(()),
+            Ok(_) | Err(_) => Err(Errno::FAULT),
+        }
     }
 
     /// Writes `bytes` at `address`.
