@@ -12,7 +12,7 @@ use kernel::inherited;
 use kernel::mounts::{self, Mount};
 use kernel::proc;
 use kernel::terminal::streams;
-use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::fs::{self, FileType};
 use rustix::io::{self, Errno};
 use rustix::net::{AddressFamily, Protocol, SocketType, ipproto, sockopt};
 use rustix::process;
@@ -49,9 +49,12 @@ impl Surroundings {
 /// Makes sure that /proc is proc(5) of the PID namespace that this process is in. In another one's, the
 /// number of a process of the sandbox is that of a stranger, whose memory and files it would lead to.
 fn check_proc() -> Result<(), Failure> {
-    let status = own_status().map_err(|errno| unfit("/proc/self/status", errno))?;
-    let status =
-        status.ok_or_else(|| refuse("/proc is not proc(5): mount that there".to_owned()))?;
+    let path = "/proc/self/status";
+    let found = fs::statfs(path).map_err(|errno| unfit(path, errno))?;
+    if found.f_type != fs::PROC_SUPER_MAGIC {
+        return Err(refuse("/proc is not proc(5): mount that there".to_owned()));
+    }
+    let status = proc::read(path).map_err(|errno| unfit(path, errno))?;
     if is_of_own_namespace(&status, process::getpid().as_raw_pid()) {
         return Ok(());
     }
@@ -60,18 +63,6 @@ fn check_proc() -> Result<(), Failure> {
          unshare --mount-proc does"
             .to_owned(),
     ))
-}
-
-/// The text of /proc/self/status, if that is in a proc(5).
-fn own_status() -> io::Result<Option<Vec<u8>>> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = fs::open(c"/proc/self/status", flags, Mode::empty())?;
-    if fs::fstatfs(&file)?.f_type != fs::PROC_SUPER_MAGIC {
-        return Ok(None);
-    }
-    let mut text = Vec::with_capacity(4096);
-    io::read(&file, rustix::buffer::spare_capacity(&mut text))?;
-    Ok(Some(text))
 }
 
 /// Whether `status` was read in the namespace in which this process has the number `own`. NSpid has one
