@@ -103,7 +103,8 @@ pub fn explain(
     extent: Extent,
     words: &[OsString],
 ) -> Result<String, Failure> {
-    let Examined { prepared, remarks, caller } = examine(invocation, child, Proxy::wanted)?;
+    let proxy = |network: &Network| Proxy::wanted(network, None);
+    let Examined { prepared, remarks, caller } = examine(invocation, child, proxy)?;
     let Prepared { policy, judges, private_temporary, .. } = &prepared;
     let proxy = judges.proxy.as_deref();
     let environment = launch::environment(policy, proxy, None, environment::words);

@@ -79,14 +79,18 @@ struct Running {
 }
 
 impl Proxy {
-    /// The proxy, if the policy calls for one.
+    /// The proxy, if the policy calls for one; if there is a `witness`, who is told, one that lets all be reached that
+    /// `network` does not deny.
     ///
     /// # Errors
     /// Returns [`Failure::Internal`] as [`upstream::choose`], and if a port cannot be bound.
-    pub fn wanted(network: &Network) -> Result<Option<Self>, Failure> {
+    pub fn wanted(
+        network: &Network,
+        witness: Option<&Arc<dyn Witness>>,
+    ) -> Result<Option<Self>, Failure> {
         let needs = Needs::of(network);
-        if needs.hosts {
-            return Self::serving(network, None).map(Some);
+        if needs.hosts || needs.refusals && witness.is_some() {
+            return Self::serving(network, witness).map(Some);
         }
         if needs.refusals {
             // Where nothing is permitted, nothing is asked of others.
@@ -95,19 +99,6 @@ impl Proxy {
             return Self::at(ports, network, (&upstreams, names), None).map(Some);
         }
         Ok(None)
-    }
-
-    /// One that lets all be reached that `network` does not deny, and tells `witness`, unless that needs no proxy of
-    /// landstrip's.
-    pub fn permitting(
-        network: &Network,
-        witness: &Arc<dyn Witness>,
-    ) -> Result<Option<Self>, Failure> {
-        let needs = Needs::of(network);
-        match needs.hosts || needs.refusals {
-            true => Self::serving(network, Some(witness)).map(Some),
-            false => Ok(None),
-        }
     }
 
     /// Binds the ports of one that reaches others.
@@ -361,7 +352,7 @@ mod tests {
     /// One that runs, and what it is sent.
     fn proxy() -> (Proxy, OwnedFd) {
         let network = Network { allowed_domains: vec!["a.test".to_owned()], ..Network::default() };
-        let proxy = Proxy::wanted(&network).unwrap().unwrap();
+        let proxy = Proxy::wanted(&network, None).unwrap().unwrap();
         let (flags, kind) = (SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, SocketType::SEQPACKET);
         let (control, theirs) = net::socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
         lock(&proxy.running).control = Some(control);

@@ -91,7 +91,7 @@ impl Prepared {
         if is_sent {
             filter.send(child)?;
         }
-        let proxy = Proxy::wanted(&policy.network)?;
+        let proxy = Proxy::wanted(&policy.network, None)?;
         let scratches = Scratches::of(&mut policy, traps)?;
         let mut prepared =
             Self::compile(policy, demands, surroundings, proxy, scratches, reports, notes)?;
@@ -118,7 +118,7 @@ impl Prepared {
         let mut demands = Demands::of(&policy, (child, surroundings), traps, notes)?;
         let scratches = Scratches::of(&mut policy, traps)?;
         let witness = witness(judges::addresses(&policy.network, demands.unix.clone(), None));
-        let proxy = Proxy::permitting(&policy.network, &witness)?;
+        let proxy = Proxy::wanted(&policy.network, Some(&witness))?;
         let (learning, compared) = compared_with(&policy, surroundings, witness)?;
         lift(&mut policy, &mut demands, child);
         Filter::of(&policy, &demands, surroundings).send(child)?;
