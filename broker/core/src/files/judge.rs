@@ -126,13 +126,13 @@ impl Judge {
             }
             _ => Err(Errno::NOSYS.into()),
         };
-        let judge = || judge().map_err(|lost| Err(lost.into()));
-        let done =
-            self.rights.with_those_of(target, || Ok(self.perform(request, judge, |done| done)));
-        done.unwrap_or_else(|errno| {
-            self.traps.log(&format!("cannot act with the target's rights: {errno}"));
-            Err(Errno::ACCESS)
-        })
+        match self.rights.with_those_of(target, || Ok(self.perform(request, judge))) {
+            Ok(done) => done.unwrap_or_else(|lost| Err(lost.into())),
+            Err(errno) => {
+                self.traps.log(&format!("cannot act with the target's rights: {errno}"));
+                Err(Errno::ACCESS)
+            }
+        }
     }
 
     /// Whether a process is of the sandbox.
@@ -151,15 +151,17 @@ impl Judge {
         let target = request.target();
         // Whoever looks at the call afterwards has the same copy of its paths.
         let named = Shared::named(target, call)?;
-        let judge = || shared.judge(&self.view, call, &named).map_err(Err);
-        self.rights.with_those_of(target, || Ok(self.perform(request, judge, |done| done))).ok()
+        let judge = || shared.judge(&self.view, call, &named);
+        let done = self.rights.with_those_of(target, || Ok(self.perform(request, judge)));
+        Some(done.ok()?.unwrap_or_else(Err))
     }
 
     /// The same of a file that never gets a name.
     fn judge_unnamed(&self, request: &Request<'_>, call: &FileCall) -> Option<io::Result<Done>> {
         let target = request.target();
-        let judge = || opens::judge_unnamed(&self.view, target, call).map_err(|e| e.map(Err));
-        self.rights.with_those_of(target, || Ok(self.perform(request, judge, Some))).ok().flatten()
+        let judge = || opens::judge_unnamed(&self.view, target, call);
+        let done = self.rights.with_those_of(target, || Ok(self.perform(request, judge)));
+        done.ok()?.map_or_else(|errno| errno.map(Err), Some)
     }
 
     /// What changes files, where the rules let more be changed or read than Landlock was told: done or refused,
@@ -183,18 +185,18 @@ impl Judge {
         };
         let judge = || match looked() {
             Ok(Judged::Task(task)) => Ok(*task),
-            Ok(Judged::Landlock(reason)) => Err(Err(reason)),
-            Err(Lost::NoEntry) => Err(Err(LandlockReason::Futile)),
-            Err(Lost::Granted) => Err(Err(LandlockReason::Granted)),
-            Err(Lost::Changed) => Err(Err(LandlockReason::DeniedAnyway)),
-            Err(Lost::Foreign) => Err(Err(LandlockReason::OutOfSight)),
+            Ok(Judged::Landlock(reason)) => Err(reason),
+            Err(Lost::NoEntry) => Err(LandlockReason::Futile),
+            Err(Lost::Granted) => Err(LandlockReason::Granted),
+            Err(Lost::Changed) => Err(LandlockReason::DeniedAnyway),
+            Err(Lost::Foreign) => Err(LandlockReason::OutOfSight),
             // This is about the broker.
             Err(Lost::Errno(Errno::PERM | Errno::ACCESS)) if target.hides() => {
-                Err(Err(LandlockReason::OutOfSight))
+                Err(LandlockReason::OutOfSight)
             }
-            Err(Lost::Errno(errno)) => Err(Ok(Err(errno))),
+            Err(Lost::Errno(errno)) => Ok(Task::Refuse(errno, None)),
         };
-        let done = self.rights.with_those_of(target, || Ok(self.perform(request, judge, Ok)));
+        let done = self.rights.with_those_of(target, || Ok(self.perform(request, judge)));
         done.unwrap_or_else(|errno| {
             self.traps.log(&format!("cannot act with the target's rights: {errno}"));
             Err(LandlockReason::OutOfSight)
@@ -207,21 +209,17 @@ impl Judge {
         &self,
         request: &Request<'_>,
         judge: impl Fn() -> Result<Task, V>,
-        answer: impl Fn(io::Result<Done>) -> V,
-    ) -> V {
+    ) -> Result<io::Result<Done>, V> {
         for _ in 0..RETRIES {
-            let task = match judge() {
-                Ok(task) => task,
-                Err(verdict) => return verdict,
-            };
+            let task = judge()?;
             let creates = matches!(&task, Task::CreateFile(_, how, _) | Task::MakeGitLink(_, how)
                 if !how.flags.contains(OFlags::EXCL));
             let done = self.perform_task(request, task);
             if !(creates && matches!(done, Err(Errno::EXIST))) {
-                return answer(done);
+                return Ok(done);
             }
         }
-        answer(Err(Errno::AGAIN))
+        Ok(Err(Errno::AGAIN))
     }
 
     fn perform_task(&self, request: &Request<'_>, task: Task) -> io::Result<Done> {
