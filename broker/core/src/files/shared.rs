@@ -37,11 +37,7 @@ pub(crate) struct Shared {
 type Name = Vec<u8>;
 
 /// What the paths of a call name there.
-#[derive(Debug)]
-pub(crate) struct Named {
-    first: Option<Name>,
-    second: Option<Name>,
-}
+type Named = [Option<Name>; 2];
 
 impl Shared {
     /// Those in the directory `path`.
@@ -69,13 +65,16 @@ impl Shared {
             let path = target.read_path(arg.path).ok()?;
             name(&path).map(<[u8]>::to_vec)
         });
-        if let FileCall::Create(_, creation) = call {
-            let first = names.next().flatten().filter(|name| name.starts_with(OF_RUNS))?;
-            let is_run = matches!(creation, Creation::Directory(_));
-            return is_run.then_some(Named { first: Some(first), second: None });
-        }
-        let named = Named { first: names.next().flatten(), second: names.next().flatten() };
-        (named.first.is_some() || named.second.is_some()).then_some(named)
+        let named = [names.next().flatten(), names.next().flatten()];
+        let is_known = match call {
+            FileCall::Create(_, creation) => {
+                let is_of_runs = |name: &Name| name.starts_with(OF_RUNS);
+                matches!(creation, Creation::Directory(_))
+                    && named[0].as_ref().is_some_and(is_of_runs)
+            }
+            _ => named.iter().any(Option::is_some),
+        };
+        is_known.then_some(named)
     }
 
     /// What to do in the place of a call that names entries of /dev/shm.
@@ -83,10 +82,8 @@ impl Shared {
     /// # Errors
     /// Returns what the call would where nobody else has such objects.
     pub(crate) fn judge(&self, view: &View, call: &FileCall, named: &Named) -> io::Result<Task> {
-        let (Some(name), second) = (&named.first, &named.second) else {
-            return Err(Errno::XDEV);
-        };
-        if let Some(denied) = [Some(name), second.as_ref()].into_iter().flatten().find(|name| {
+        let [Some(name), second] = named else { return Err(Errno::XDEV) };
+        if let Some(denied) = named.iter().flatten().find(|name| {
             let above = view.rules.cursor(&self.path);
             !above.is_some_and(|above| view.rules.enter(&above, name).entry_may_change())
         }) {

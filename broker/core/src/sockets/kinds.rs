@@ -20,7 +20,8 @@ pub(super) fn kind_of(socket: impl AsFd) -> io::Result<SocketKind> {
         // Unix sockets have none.
         protocol: match family {
             AddressFamily::UNIX => 0,
-            _ => protocol_number(sockopt::socket_protocol(&socket)?),
+            _ => sockopt::socket_protocol(&socket)?
+                .map_or(0, |protocol| protocol.as_raw().get().cast_signed()),
         },
     })
 }
@@ -51,8 +52,4 @@ pub(super) fn make_open(kind: SocketKind, flags: SocketFlags) -> io::Result<Owne
 /// is to be mute has none, and would no more be so ([`super::inert_udp`]).
 pub(super) fn is_of_use(kind: SocketKind, rules: &AddressRules) -> bool {
     kind.is_permitted(rules) && !kind.is_mute(rules) && (!kind.is_unix() || rules.any_path())
-}
-
-fn protocol_number(protocol: Option<Protocol>) -> i32 {
-    protocol.map_or(0, |protocol| protocol.as_raw().get().cast_signed())
 }
