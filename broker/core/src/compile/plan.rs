@@ -7,9 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 /// Where tools are looked for without PATH, as glibc does (confstr(3), _CS_PATH).
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// A change of the command's environment: a value to set, or a variable to remove.
-pub(crate) type Variable<'a> = (&'a OsStr, Option<&'a OsStr>);
-
 /// The paths at which `tool` may be, in the order in which they are tried. An empty entry of `path`
 /// is the working directory.
 pub(crate) fn candidates(tool: &OsStr, path: Option<&OsStr>) -> Vec<Vec<u8>> {
@@ -30,21 +27,22 @@ pub(crate) fn candidates(tool: &OsStr, path: Option<&OsStr>) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Encodes the plan.
+/// Encodes the plan; `environment` has values to set, and variables to remove.
 ///
 /// # Errors
 /// Returns [`WireError::TooLarge`] if paths and environment do not fit a message.
 pub(crate) fn encode(
     argv_index: usize,
     candidates: &[Vec<u8>],
-    environment: &[Variable<'_>],
+    environment: &[(impl AsRef<OsStr>, Option<impl AsRef<OsStr>>)],
 ) -> Result<Vec<u8>, WireError> {
     let paths: Vec<&[u8]> = candidates.iter().map(Vec::as_slice).collect();
+    let bytes = OsStrExt::as_bytes;
     let changes: Vec<Vec<u8>> = environment
         .iter()
         .map(|(name, value)| match value {
-            Some(value) => [name.as_bytes(), b"=", value.as_bytes()].concat(),
-            None => name.as_bytes().to_vec(),
+            Some(value) => [bytes(name.as_ref()), b"=", bytes(value.as_ref())].concat(),
+            None => bytes(name.as_ref()).to_vec(),
         })
         .collect();
     let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();

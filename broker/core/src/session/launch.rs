@@ -182,9 +182,7 @@ pub(super) fn send_plan(
     let mut environment = environment(policy, proxy, temporary, tool.words);
     let own = tool.variable.iter();
     environment.extend(own.map(|(name, value)| (OsStr::new(*name).into(), Some(value.into()))));
-    let changes: Vec<_> =
-        environment.iter().map(|(name, value)| (&**name, value.as_deref())).collect();
-    let packet = plan::encode(tool.index, &candidates, &changes)
+    let packet = plan::encode(tool.index, &candidates, &environment)
         .map_err(|_| Failure::Internal("plan", "PATH or environment.set is too long".to_owned()))?;
     child
         .send_plan(packet, judges.ruleset.as_fd(), judges.addresses.unix.datagrams)
