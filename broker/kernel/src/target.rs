@@ -14,11 +14,8 @@ use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
 use std::cell::RefCell;
-use std::ffi::OsString;
 use std::fmt;
 use std::io::IoSliceMut;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 
 /// Smallest page of any architecture: reads are cut at its multiples, for a read that touches an
 /// unmapped page returns nothing of the mapped ones beside it.
@@ -234,12 +231,6 @@ impl Target {
     /// The path of what proc(5) has under `name` of the target.
     pub fn proc(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.thread.as_raw_nonzero())
-    }
-
-    /// The path of what it executes, to tell of it.
-    pub fn program(&self) -> io::Result<PathBuf> {
-        let link = fs::readlink(self.proc("exe"), Vec::new())?;
-        Ok(OsString::from_vec(link.into_bytes()).into())
     }
 
     /// Whether the target hides its memory and its descriptors from the broker (PR_SET_DUMPABLE).

@@ -66,7 +66,8 @@ fn of_proxy(
     let direct = if proxy.permits() { Vec::new() } else { direct(told.network) };
     // Nothing in the sandbox can execute one that lies in memory: there ssh(1) goes by the name, as other programs do.
     let program = Some(proxy.program()).filter(|program| !program.starts_with("/proc"));
-    let mut changes = environment(proxy.ports(), program, &direct, inherited);
+    let ports = proxy.addresses().map(|address| address.port());
+    let mut changes = environment(ports, program, &direct, inherited);
     if proxy.permits() || Needs::of(told.network).hosts {
         changes.push(lookups(inherited));
     }

@@ -71,7 +71,7 @@ pub struct Judges {
     /// What the run learns, if it does.
     pub(crate) learning: Option<Arc<Learning>>,
     /// What counts the command and all that it starts, if the policy limits that.
-    pub(crate) limits: Option<Arc<Watch>>,
+    pub limits: Option<Arc<Watch>>,
     /// Who is asked before something is refused, if anybody is.
     pub asking: Option<Arc<Asking>>,
     /// What a sandbox around this one decides if there is no listener.

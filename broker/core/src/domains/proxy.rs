@@ -146,9 +146,9 @@ impl Proxy {
         })
     }
 
-    /// Where the command may connect to.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.ports.each_ref().map(Port::address).to_vec()
+    /// Where the command may connect to, for HTTP and for SOCKS.
+    pub fn addresses(&self) -> [SocketAddr; 2] {
+        self.ports.each_ref().map(Port::address)
     }
 
     fn port_at(&self, endpoint: &Endpoint) -> Option<&Port> {
@@ -320,11 +320,6 @@ impl Proxy {
             Told::Asked { .. } | Told::Withdrawn(_) => return Err(Errno::BADMSG),
         }
         Ok(())
-    }
-
-    /// The numbers of its ports, for HTTP and for SOCKS.
-    pub fn ports(&self) -> [u16; 2] {
-        self.ports.each_ref().map(|port| port.number)
     }
 
     /// Whether what no rule denies is permitted.

@@ -70,15 +70,8 @@ pub(super) fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy
             None => ports.into_iter().flatten().collect(),
             Some(_) => Vec::new(),
         },
-        proxies: proxy.map(Proxy::addresses).unwrap_or_default(),
+        proxies: proxy.map(|proxy| proxy.addresses().to_vec()).unwrap_or_default(),
         local_binding: network.allow_local_binding,
         unix,
-    }
-}
-
-impl Judges {
-    /// Which limits of the policy, of memory and of processes, a control group of the run's own would hold.
-    pub fn held_limits(&self) -> (bool, bool) {
-        self.limits.as_ref().map_or((false, false), |limits| limits.held_by_group())
     }
 }

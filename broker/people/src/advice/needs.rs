@@ -3,6 +3,7 @@
 //! A program is called by the file that it executes, which a process cannot change of itself as it can its name;
 //! and by no more of that than letters, for it stands in a comment of the draft.
 
+use crate::observe::process;
 use kernel::target::Target;
 use kernel::threads::lock;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -170,7 +171,7 @@ impl Found {
 
 /// What the target's program is called.
 fn program(target: Target) -> String {
-    let path = target.program().unwrap_or_default();
+    let path = process::program(target).unwrap_or_default();
     let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
     plain(name.strip_suffix(b" (deleted)").unwrap_or(name))
 }

@@ -342,8 +342,7 @@ fn covers(addition: &Addition, denial: &Denial) -> bool {
 impl Asker {
     pub(super) fn of(target: Target) -> Self {
         Self {
-            program: target
-                .program()
+            program: process::program(target)
                 .map(|path| path.into_os_string().into_encoded_bytes())
                 .unwrap_or_default(),
             process: target.process().unwrap_or_default(),

@@ -28,7 +28,8 @@ pub fn notes(judges: &Judges, policy: &Policy, reports: Reports, watched: Watche
         notes.push(text.to_owned());
     }
     notes.extend(unwatched(reports, watched));
-    notes.extend(held(judges.held_limits(), &policy.limits));
+    let held_limits = judges.limits.as_ref().map(|limits| limits.held_by_group());
+    notes.extend(held(held_limits.unwrap_or_default(), &policy.limits));
     notes.extend(policy.limits.cpu_seconds.map(|_| {
         "limits.cpuSeconds is watched: the time of processes that ended without being waited for does not count"
             .to_owned()

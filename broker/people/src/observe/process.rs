@@ -4,7 +4,10 @@ use kernel::ptrace_capability;
 use kernel::target::Target;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
+use std::ffi::OsString;
 use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 /// The path of the working directory, as the kernel writes it, if that is short: had sooner than the directory
 /// itself.
@@ -19,6 +22,12 @@ pub(crate) fn working_directory(target: Target) -> io::Result<Vec<u8>> {
         fs::readlinkat_raw(fs::CWD, &link, &mut buffer).map(|(path, _)| path.to_vec())
     })?;
     if path.len() < SHORT { Ok(path) } else { Err(Errno::NAMETOOLONG) }
+}
+
+/// The path of what it executes.
+pub(crate) fn program(target: Target) -> io::Result<PathBuf> {
+    let link = fs::readlink(target.proc("exe"), Vec::new())?;
+    Ok(OsString::from_vec(link.into_bytes()).into())
 }
 
 /// The beginning of what its memory has for its arguments.
