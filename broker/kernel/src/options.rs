@@ -16,7 +16,7 @@ const SO_BINDTOIFINDEX: libc::c_int = 62;
 /// has no capability can do that once, and not undo it (SO_BINDTODEVICE in socket(7)).
 pub fn keep_on_loopback(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the kernel reads one number.
-    unsafe { set(socket, SO_BINDTOIFINDEX, &LOOPBACK) }
+    unsafe { set(socket, (libc::SOL_SOCKET, SO_BINDTOIFINDEX), &LOOPBACK) }
 }
 
 /// Whether that was done.
@@ -61,8 +61,7 @@ pub fn carry_over(from: BorrowedFd<'_>, to: BorrowedFd<'_>) {
         {
             let (value, length) = wanted;
             // SAFETY: the kernel reads the bytes that it has written for this option.
-            let _ =
-                unsafe { set_bytes(to, (level, name), value[..length].as_ptr().cast(), length) };
+            let _ = unsafe { set(to, (level, name), &value[..length]) };
         }
     }
     for name in [libc::SO_RCVBUF, libc::SO_SNDBUF] {
@@ -73,7 +72,7 @@ pub fn carry_over(from: BorrowedFd<'_>, to: BorrowedFd<'_>) {
         {
             let half = libc::c_int::from_ne_bytes([a, b, c, d]) / 2;
             // SAFETY: the kernel reads one number.
-            let _ = unsafe { set(to, name, &half) };
+            let _ = unsafe { set(to, (libc::SOL_SOCKET, name), &half) };
         }
     }
 }
@@ -90,31 +89,17 @@ fn get(socket: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> Option<
     (result == 0).then_some((value, usize::try_from(length).ok()?))
 }
 
-/// setsockopt(2) of the socket level.
-///
-/// # Safety
-/// `value` is what the option takes.
-pub(super) unsafe fn set<T>(
-    socket: BorrowedFd<'_>,
-    option: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    let value = std::ptr::from_ref(value).cast();
-    // SAFETY: it is what the caller says.
-    unsafe { set_bytes(socket, (libc::SOL_SOCKET, option), value, size_of::<T>()) }
-}
-
 /// setsockopt(2) of a level and an option.
 ///
 /// # Safety
-/// `value` is what the option takes, and has `size` bytes.
-unsafe fn set_bytes(
+/// `value` is what the option takes.
+pub(super) unsafe fn set<T: ?Sized>(
     socket: BorrowedFd<'_>,
     (level, option): (libc::c_int, libc::c_int),
-    value: *const libc::c_void,
-    size: usize,
+    value: &T,
 ) -> io::Result<()> {
-    let size = libc::socklen_t::try_from(size).map_err(|_| Errno::INVAL)?;
+    let size = libc::socklen_t::try_from(size_of_val(value)).map_err(|_| Errno::INVAL)?;
+    let value = std::ptr::from_ref(value).cast();
     // SAFETY: the kernel reads no more than the value, which is what the caller says.
     errno::result(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, size) })
 }

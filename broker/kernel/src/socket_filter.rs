@@ -36,7 +36,7 @@ pub fn drop_all(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
     let locked: libc::c_int = 1;
     // SAFETY: the kernel reads one number.
-    unsafe { set(socket, libc::SO_LOCK_FILTER, &locked) }
+    unsafe { set(socket, (libc::SOL_SOCKET, libc::SO_LOCK_FILTER), &locked) }
 }
 
 /// Has `socket` receive what comes from one of `senders`, and nothing else, until it is called again.
@@ -71,7 +71,7 @@ fn attach(socket: BorrowedFd<'_>, program: &mut [sock_filter]) -> io::Result<()>
     let len = u16::try_from(program.len()).map_err(|_| Errno::NOBUFS)?;
     let program = libc::sock_fprog { len, filter: program.as_mut_ptr() };
     // SAFETY: the kernel copies the program, and the instructions that it points to.
-    unsafe { set(socket, libc::SO_ATTACH_FILTER, &program) }
+    unsafe { set(socket, (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER), &program) }
 }
 
 /// First by the kind of IP, then by address, then by port.
