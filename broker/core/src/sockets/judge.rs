@@ -172,9 +172,10 @@ impl Judge {
                 }
                 name = peer.name().as_os_str().as_bytes().to_vec();
             }
-            (AddressVerdict::ByPath, Endpoint::UnixPath(path)) => {
+            (AddressVerdict::ByPath | AddressVerdict::Refuse, Endpoint::UnixPath(path)) => {
                 let place = Place::resolve(target, path)?;
-                let listed = self.rules.local_binding || self.rules.unix.permit(&place.name());
+                let listed = verdict == AddressVerdict::ByPath
+                    && (self.rules.local_binding || self.rules.unix.permit(&place.name()));
                 let entry = &place.entry;
                 match (listed, self.view.entry(entry.directory(), entry.name())) {
                     (true, Some((_, decider))) => {
@@ -186,10 +187,6 @@ impl Judge {
                     (true, None) => reason = "the path may not be written",
                     (false, _) => {}
                 }
-                name = place.name().into_os_string().into_vec();
-            }
-            (AddressVerdict::Refuse, Endpoint::UnixPath(path)) => {
-                let place = Place::resolve(target, path)?;
                 name = place.name().into_os_string().into_vec();
             }
             (AddressVerdict::ByPath | AddressVerdict::Refuse, _) => {}

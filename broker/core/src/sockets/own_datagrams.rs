@@ -25,6 +25,7 @@ use kernel::socket_filter::hear_only;
 use kernel::target::{Target, TargetFd};
 use kernel::threads::lock;
 use rules::address::{canonical, is_reached_at, looked_for_at};
+use rules::files::push_new;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, RecvFlags, sockopt};
@@ -317,20 +318,11 @@ impl Datagram {
 
     fn hear(&mut self, senders: &[SocketAddr]) -> io::Result<()> {
         let before = self.heard.len();
-        for sender in senders {
-            if !self.heard.contains(sender) {
-                self.heard.push(*sender);
-            }
-        }
+        senders.iter().for_each(|sender| push_new(&mut self.heard, *sender));
         if self.heard.len() == before {
-            Ok(())
-        } else {
-            let result = hear_only(self.socket.as_fd(), &self.heard);
-            if result.is_err() {
-                self.heard.truncate(before);
-            }
-            result
+            return Ok(());
         }
+        hear_only(self.socket.as_fd(), &self.heard).inspect_err(|_| self.heard.truncate(before))
     }
 
     fn forget(&mut self, senders: &[SocketAddr]) {

@@ -43,8 +43,9 @@ pub(crate) struct Socket {
     pub(super) family: AddressFamily,
     /// The target waits in connect(2).
     pub(super) blocking: bool,
-    /// Where to put the socket: it is the broker's own, not a duplicate.
-    replaces: Option<Slot>,
+    /// The descriptor in the place of which the socket is put, and whether that is closed on exec: it is the broker's
+    /// own, not a duplicate.
+    replaces: Option<(TargetFd, bool)>,
 }
 
 /// How often a wait looks whether it is still wanted.
@@ -55,13 +56,6 @@ const PAUSE_FOR_EACH: Duration = Duration::from_micros(500);
 /// How long a full queue is left alone at first, and at most.
 pub(crate) const QUEUE_PAUSE: Duration = Duration::from_millis(2);
 pub(crate) const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
-
-/// A descriptor of the target and its flag.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    number: TargetFd,
-    close_on_exec: bool,
-}
 
 impl Socket {
     /// Takes over a duplicate of the target's. Only what the filter lets the command create under
@@ -140,7 +134,7 @@ impl Socket {
         let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
         let descriptor = make(mode)?;
         let family = sockopt::socket_domain(&descriptor)?;
-        let place = Slot { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
+        let place = (number, flags.contains(OFlags::CLOEXEC));
         Ok(Self { descriptor, family, blocking, replaces: Some(place) })
     }
 
@@ -400,7 +394,7 @@ impl Socket {
         by: Confirmed<'_>,
         other: BorrowedFd<'_>,
     ) -> io::Result<()> {
-        let Some(Slot { number, close_on_exec }) = self.replaces else { return Ok(()) };
+        let Some((number, close_on_exec)) = self.replaces else { return Ok(()) };
         by.replace(other, number, close_on_exec)
     }
 }
