@@ -376,14 +376,10 @@ pub(super) fn may_see(target: Target, name: &Path) -> bool {
         None => true,
         Some(process) if target.has_thread(process) => true,
         Some(_) => {
-            let file = inside.iter().next_back().and_then(OsStr::to_str);
-            let depth = inside.iter().count();
-            let thread = inside.iter().nth(1) == Some(OsStr::new("task"));
-            match depth {
-                1 => true,
-                2 => thread || file.is_some_and(|file| SHOWN.contains(&file)),
-                3 => thread,
-                4 => thread && file.is_some_and(|file| SHOWN.contains(&file)),
+            let names: Vec<_> = inside.iter().skip(1).map(OsStr::to_str).collect();
+            match names[..] {
+                [] | [Some("task")] | [Some("task"), _] => true,
+                [Some(file)] | [Some("task"), _, Some(file)] => SHOWN.contains(&file),
                 _ => false,
             }
         }

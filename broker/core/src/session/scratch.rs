@@ -68,18 +68,17 @@ impl Scratch {
             Some(made) => made,
             None => Err("the policy denies all places for it".to_owned()),
         };
-        let failure = match made {
+        match made {
             Ok(scratch) => {
                 policy.files.allow_write.push(scratch.path().to_owned());
-                return Ok(Some(scratch));
+                Ok(Some(scratch))
             }
-            Err(failure) => failure,
-        };
-        if policy.built_in {
-            return Err(Failure::Internal("TMPDIR", failure));
+            Err(reason) if policy.built_in => Err(Failure::Internal("TMPDIR", reason)),
+            Err(reason) => {
+                traps.log(&format!("no private TMPDIR: {reason}"));
+                Ok(None)
+            }
         }
-        traps.log(&format!("no private TMPDIR: {failure}"));
-        Ok(None)
     }
 
     /// Whether [`Scratch::wanted`] would make one: whether `policy` leaves the command without a temporary directory.
