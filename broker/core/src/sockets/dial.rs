@@ -7,6 +7,7 @@
 //! Until it has done either, the broker holds both sockets as well ([`Led`]): the kernel repeats what was not answered, and
 //! whoever had the port by then would be connected. Should the proxy end, or lack the descriptors, the broker ends it.
 
+use super::socket::ready_within;
 use common::proxy::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -14,11 +15,12 @@ use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, Shutdown, SocketAddrAny, SocketFlags, SocketType};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
 
 /// How often a port is chosen.
 const PORTS_TRIED: usize = 16;
 /// How long a connect to a port of this host may take.
-const FILLING_LIMIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+const FILLING_LIMIT: Duration = Duration::from_secs(10);
 const MODE: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
 /// A port that takes no connection.
@@ -51,10 +53,9 @@ impl Door {
             let begun = net::connect(&first, &address);
             // It fails where there is no loopback interface.
             begun.or_else(|errno| if errno == Errno::INPROGRESS { Ok(()) } else { Err(errno) })?;
-            let mut fds = [PollFd::new(&socket, PollFlags::IN)];
-            return match poll(&mut fds, Some(&FILLING_LIMIT))? {
-                0 => Err(Errno::TIMEDOUT),
-                _ => Ok(Self { socket, address }),
+            return match ready_within(&socket, PollFlags::IN, FILLING_LIMIT)? {
+                true => Ok(Self { socket, address }),
+                false => Err(Errno::TIMEDOUT),
             };
         }
     }

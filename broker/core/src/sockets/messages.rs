@@ -117,7 +117,7 @@ impl Sending<'_> {
         let memory = target.memory()?;
         let confirmed = self.request.confirm()?;
         let mut done = 0;
-        let mut send_next = |index: u32| -> io::Result<bool> {
+        let send_next = |index: u32| -> io::Result<bool> {
             let at = headers.plus(u64::from(index) * OutgoingMessage::STRIDE)?;
             let message = OutgoingMessage::read(target, at)?;
             // The one before may have put a live one in its place.
@@ -129,15 +129,9 @@ impl Sending<'_> {
             done += 1;
             Ok(sent == message.length())
         };
-        let mut last = Ok(true);
-        for index in 0..count.min(MESSAGES_MAX) {
-            last = send_next(index);
-            if last != Ok(true) {
-                break;
-            }
-        }
+        let last = (0..count.min(MESSAGES_MAX)).map(send_next).find(|sent| *sent != Ok(true));
         match last {
-            Err(errno) if done == 0 => Err(errno),
+            Some(Err(errno)) if done == 0 => Err(errno),
             _ => Ok(done),
         }
     }

@@ -204,15 +204,10 @@ fn replace(
         Ok(address.at_port(scout.local_address()?.port()))
     };
     let bind_somewhere = || {
-        let mut bound = Err(Errno::ADDRINUSE);
-        for _ in 0..TRIES {
-            bound = bind(&live, &choose()?);
-            // Else somebody was quicker.
-            if bound != Err(Errno::ADDRINUSE) {
-                break;
-            }
-        }
-        bound
+        let mut tries = (0..TRIES).map(|_| bind(&live, &choose()?));
+        // Else somebody was quicker.
+        let bound = tries.find(|bound| *bound != Err(Errno::ADDRINUSE));
+        bound.unwrap_or(Err(Errno::ADDRINUSE))
     };
     match Endpoint::parse(address.as_bytes())? {
         Endpoint::Internet(wanted) if wanted.port() != 0 => bind(&live, address)?,
