@@ -2,7 +2,7 @@
 //! trees and submodules have a file there, and a bare repository is one by itself. Reads the file system, changes
 //! nothing. Source: gitrepository-layout(5).
 
-use kernel::locate::{locate, locate_as_far};
+use kernel::locate::{Located, locate, look};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, File};
@@ -117,7 +117,8 @@ impl Repositories {
         let Some(named) = name_of(named) else { return };
         // Without the parts that lead nowhere: git follows the others one by one, however long all are.
         let named: PathBuf = Path::new(OsStr::from_bytes(named)).components().collect();
-        let (located, _) = locate_as_far(&directory.join(named));
+        let mut located = Located::at(Path::new("/"));
+        let _ = located.follow(&directory.join(named), look);
         self.ways.push(path);
         self.ways.extend(located.links.into_iter().map(|link| link.path));
         self.directories.push(located.path);
