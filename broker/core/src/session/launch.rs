@@ -30,11 +30,9 @@ use std::path::Path;
 pub struct Tool<'a> {
     /// Its index in the argument vector.
     index: usize,
-    name: Cow<'a, OsStr>,
+    name: &'a OsStr,
     /// With its own arguments.
     pub line: &'a [OsString],
-    /// A variable of its own.
-    variable: Option<(&'static str, String)>,
     words: Words,
 }
 
@@ -58,16 +56,15 @@ impl<'a> Tool<'a> {
     pub fn of(arguments: &'a [OsString], index: usize, words: Words) -> Self {
         let name = arguments.get(index).map_or(OsStr::new(""), OsString::as_os_str);
         let line = arguments.get(index..).unwrap_or_default();
-        Self { index, name: name.into(), line, variable: None, words }
+        Self { index, name, line, words }
     }
 
-    /// This program itself, which finds in a variable of this name and value what to do.
-    pub fn this_program(name: &'static str, value: String, words: Words) -> Result<Self, Failure> {
+    /// This program itself, which finds in a variable what to do.
+    pub fn this_program(words: Words) -> Result<Self, Failure> {
         let program =
             proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
         // Its arguments do not matter.
-        let (index, name_of, variable) = (1, program.as_os_str().into(), Some((name, value)));
-        Ok(Self { index, name: name_of, line: &[], variable, words })
+        Ok(Self { index: 1, name: program.as_os_str(), line: &[], words })
     }
 
     /// As it was written.
@@ -174,14 +171,12 @@ pub(super) fn send_plan(
     // As env(1): a PATH that is set counts.
     let callers = std::env::var_os("PATH");
     let path = policy.variables.value("PATH").or(callers.as_deref());
-    let candidates = plan::candidates(&tool.name, path);
+    let candidates = plan::candidates(tool.name, path);
     if candidates.is_empty() {
         return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT, String::new()));
     }
     let (proxy, temporary) = (judges.proxy.as_deref(), scratch.map(Scratch::path));
-    let mut environment = environment(policy, proxy, temporary, tool.words);
-    let own = tool.variable.iter();
-    environment.extend(own.map(|(name, value)| (OsStr::new(*name).into(), Some(value.into()))));
+    let environment = environment(policy, proxy, temporary, tool.words);
     let packet = plan::encode(tool.index, &candidates, &environment)
         .map_err(|_| Failure::Internal("plan", "PATH or environment.set is too long".to_owned()))?;
     child

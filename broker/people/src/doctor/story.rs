@@ -82,7 +82,8 @@ fn attack(
     let attempts = chosen::attempts(&in_force, bait.as_ref().ok(), proxy.is_some());
     print(&lines::heading(attempts.len(), form, style))?;
     let list = attempt::encode(form, style.is_colored(), &attempts);
-    let tool = Tool::this_program(attempt::VARIABLE, list, environment::words)?;
+    prepared.policy.variables.set.push((attempt::VARIABLE.to_owned(), list));
+    let tool = Tool::this_program(environment::words)?;
     let (status, ended) = prepared.serve(&tool, child, tree, &traps)?;
     ended?;
     let taken = bait.map(|bait| bait.taken(&attempts)).unwrap_or_default();
