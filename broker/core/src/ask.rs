@@ -58,7 +58,7 @@ pub struct Parked {
     pub(crate) granted: Vec<Denial>,
     /// A rule would name what was shown, and nothing around it: no link is made there, as by such a rule.
     pub(crate) is_named: bool,
-    sign: Sign,
+    pub(crate) sign: Sign,
 }
 
 /// What is to become of a call that has waited.
@@ -188,25 +188,5 @@ impl Waiting {
         let Self::Call(Parked { notification, sign, .. }) = self else { return false };
         let status = || Target::new(notification.thread).status();
         !sign.is_waiting() || status().is_ok_and(|status| status.is_signalled())
-    }
-
-    /// Which connection it is, if it is one.
-    pub fn connection(&self) -> Option<Connection> {
-        match self {
-            Self::Call(_) => None,
-            Self::Connection(connection, _) => Some(*connection),
-        }
-    }
-}
-
-impl Parked {
-    /// The call of `request`, to which `granted` was permitted before.
-    pub(crate) fn new(
-        request: &Request<'_>,
-        notification: &Notification,
-        (granted, is_named): (&[Denial], bool),
-    ) -> Self {
-        let sign = request.sign();
-        Self { notification: *notification, granted: granted.to_vec(), is_named, sign }
     }
 }

@@ -127,12 +127,10 @@ impl Answerer {
         // If what was answered did not help, it is not asked again.
         let may_ask = round.may_ask && !denials.iter().any(|d| round.granted.contains(d));
         let park = |asking: &Arc<Asking>| {
-            let granted = (round.granted, round.is_named);
-            asking.counsel.park(
-                request,
-                Parked::new(request, round.notification, granted),
-                &denials,
-            )
+            let Round { notification, granted, is_named, .. } = round;
+            let (granted, sign) = (granted.to_vec(), request.sign());
+            let call = Parked { notification: *notification, granted, is_named, sign };
+            asking.counsel.park(request, call, &denials)
         };
         let is_parked =
             may_ask && !denials.is_empty() && self.judges.asking.as_ref().is_some_and(park);

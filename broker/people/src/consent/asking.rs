@@ -254,7 +254,10 @@ impl Counsel for Asking {
     }
 
     fn withdraw(&self, ended: &dyn Fn(Connection) -> bool) {
-        let is_over = |(waiter, _): &Waiting| waiter.connection().is_some_and(ended);
+        let is_over = |(waiter, _): &Waiting| match waiter {
+            Waiter::Connection(connection, _) => ended(*connection),
+            Waiter::Call(_) => false,
+        };
         lock(&self.open).leave(Instant::now(), is_over);
     }
 
@@ -273,7 +276,7 @@ impl Counsel for Asking {
         let mut calls: VecDeque<_> = with_fate(over, Fate::Interrupted).collect();
         calls.extend(open.take_overtaken().into_iter().map(|(waiter, _)| {
             // The proxy has the rule, which names exactly this; of a call, judged with that, the rest is refused.
-            let is_named = waiter.connection().is_some();
+            let is_named = matches!(waiter, Waiter::Connection(..));
             (waiter, if is_named { Fate::Judged } else { Fate::Refused })
         }));
         calls.extend(with_fate(open.take_resumed(), Fate::Judged));
