@@ -98,7 +98,6 @@ pub(crate) struct Answerer {
     pub(super) sockets: RwLock<Arc<sockets::judge::Judge>>,
     pub(super) judges: Judges,
     pub(super) rights: Arc<Rights>,
-    umask: Arc<Umask>,
     signals: signals::Judge,
     jobs: jobs::Judge,
     pub(super) traps: Arc<Traps>,
@@ -117,13 +116,12 @@ impl Answerer {
         let admission = judges.proxy.clone().map(|proxy| proxy as Arc<dyn Admission>);
         let proxy = judges.proxy.as_ref().and_then(|proxy| fs::stat(proxy.program()).ok());
         let rights = Arc::new(Rights::beside(proxy.as_ref().map(identity)));
-        let umask = Arc::new(umask);
         let meets_others = judges.addresses.meets_others() || judges.asking.is_some();
         let files = files::judge::Judge {
             view: Arc::clone(&judges.view),
             shared: judges.shared.clone(),
             rights: Arc::clone(&rights),
-            umask: Arc::clone(&umask),
+            umask: Arc::new(umask),
             traps: Arc::clone(traps),
             inherited: Arc::new(Inherited::look(meets_others)),
             observer: Arc::clone(&judges.observer),
@@ -154,7 +152,6 @@ impl Answerer {
             sockets: RwLock::new(Arc::new(sockets)),
             judges: judges.clone(),
             rights,
-            umask,
             traps: Arc::clone(traps),
             handing_over: AtomicUsize::new(0),
         }
@@ -344,7 +341,7 @@ impl Answerer {
             RegisterCall::ProcessGroup => refuse("priority of a process group or a user"),
             // CONTINUE: it gives the caller nothing. From now on the umask of each target is read.
             RegisterCall::Umask => {
-                self.umask.note_set();
+                self.latest_files().umask.note_set();
                 CONTINUE
             }
             // CONTINUE: the kernel decides on it, whatever memory holds, and no_new_privs is set. From now on

@@ -242,10 +242,12 @@ impl Judge {
                 _ => self.traps.report(denial.clone(), "file rules"),
             }
         }
-        let reserve = self.view.reserve.as_ref();
-        let moved = reserve.and_then(|reserve| Some((reserve, task.moves()?)));
+        let moved = match (&self.view.reserve, &task) {
+            (Some(reserve), Task::Rename(old, new, _)) => Some((reserve, old.path(), new.path())),
+            _ => None,
+        };
         let done = task.perform(confirmed, umask)?;
-        if let Some((reserve, (old, new))) = moved {
+        if let Some((reserve, old, new)) = moved {
             reserve.follow(&old, &new);
         }
         Ok(done)

@@ -48,7 +48,7 @@ pub(super) fn ask(
     let is_denied = view.denies_object(object.identity(), wanted)
         || match shared.filter(|_| object.path().is_ok_and(|path| path == Path::new(memory::PLACE)))
         {
-            Some(shared) => !view.rules.access(shared.path()).covers(wanted),
+            Some(shared) => !view.rules.access(&shared.path).covers(wanted),
             None => is_denied(&object, wanted, view, traps),
         };
     Ok(if is_denied { Err(Errno::ACCESS) } else { Ok(()) })

@@ -29,7 +29,8 @@ use std::path::{Path, PathBuf};
 /// The objects of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    path: PathBuf,
+    /// Where the command's own are.
+    pub(super) path: PathBuf,
     directory: OwnedFd,
 }
 
@@ -45,11 +46,6 @@ impl Shared {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = fs::open(path, flags, Mode::empty())?;
         Ok(Self { path: path.to_owned(), directory })
-    }
-
-    /// Where the command's own are.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The object that `path` names, if it is the name of one.

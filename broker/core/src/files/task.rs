@@ -12,7 +12,7 @@ use rules::git_links;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What the broker does in the place of a call, with all that it needs held.
@@ -91,14 +91,6 @@ impl Task {
             | Self::MakeNode(..) => true,
             Self::Open(_, _, how) => how.flags.contains(OFlags::TMPFILE),
             _ => false,
-        }
-    }
-
-    /// The path that something gets in place of another, if it does.
-    pub(crate) fn moves(&self) -> Option<(PathBuf, PathBuf)> {
-        match self {
-            Self::Rename(old, new, _) => Some((old.path(), new.path())),
-            _ => None,
         }
     }
 

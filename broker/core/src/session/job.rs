@@ -23,7 +23,8 @@ pub(super) struct Job {
     command: Pid,
     /// Without one, the command has a session of its own.
     terminal: Option<Terminal>,
-    lent: Arc<Lent>,
+    /// What is given back.
+    pub(super) lent: Arc<Lent>,
 }
 
 /// The caller's controlling terminal.
@@ -142,11 +143,6 @@ impl Job {
             group == group::own()
                 || is_left(group) && terminal::set_foreground(descriptor, group::own()).is_ok()
         })
-    }
-
-    /// What is given back.
-    pub(super) fn lent(&self) -> &Arc<Lent> {
-        &self.lent
     }
 
     fn foreground(&self) -> Option<i32> {

@@ -64,8 +64,8 @@ impl Door {
 /// A connect that leads to a door, and is the proxy's to answer.
 #[derive(Debug)]
 pub(crate) struct Led {
-    /// Hangs up once the proxy has none of its descriptors any more.
-    settled: OwnedFd,
+    /// Hangs up once the proxy has none of its descriptors any more: to be watched.
+    pub(crate) settled: OwnedFd,
     _door: OwnedFd,
     caller: OwnedFd,
     /// Where it connects from.
@@ -85,11 +85,6 @@ impl Led {
             Ok((Self { settled, _door: door?, caller: caller?, from }, theirs))
         };
         new().inspect_err(|_| end(caller))
-    }
-
-    /// The same as the field, to be watched.
-    pub(crate) fn settled(&self) -> &OwnedFd {
-        &self.settled
     }
 
     /// Ends it unless it was answered, if nobody is left to do that; returns whether it is over.

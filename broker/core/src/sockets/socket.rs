@@ -5,6 +5,7 @@
 //! the address was judged as copied here, and is permitted for any socket that passes
 //! [`Socket::of`].
 
+use super::held_sockets::inode;
 use super::kinds::{is_of_use, kind_of, make};
 use super::unwaiting::without_waiting;
 use kernel::address::Address;
@@ -262,8 +263,8 @@ impl Socket {
 
     /// Whether `target` still has it as its descriptor `number`.
     pub(crate) fn is_at(&self, target: Target, number: TargetFd) -> bool {
-        let own = fs::fstat(&self.descriptor).map(|stat| stat.st_ino);
-        own.is_ok() && own.ok() == fd_scan::socket_at(target.thread(), number)
+        let there = || fd_scan::socket_at(target.thread(), number);
+        inode(self).is_ok_and(|own| there() == Some(own))
     }
 
     /// Ends a connect that is under way. To be called with the ports locked: what listens by now keeps its address.

@@ -106,7 +106,7 @@ impl Admission for Proxy {
             Way::Door(door, client, caller, dial) if is_begun(started) => {
                 let (led, settled) = Led::new(&door.socket, &caller)?;
                 // For want of memory it is looked at with the next one.
-                let _ = epoll::add(&self.events, led.settled(), NO_DATA, EventFlags::empty());
+                let _ = epoll::add(&self.events, &led.settled, NO_DATA, EventFlags::empty());
                 running.clients.lead(led);
                 self.ensure_start(&mut running)?;
                 let (dial, end) = dial.unzip();
