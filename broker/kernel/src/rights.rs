@@ -110,11 +110,6 @@ impl Rights {
         self.with_those_of(target, || Ok(())).is_ok()
     }
 
-    /// The same for what Landlock is not asked about.
-    pub fn can_have_credentials_of(&self, target: Target) -> bool {
-        self.with_credentials_of(target, || Ok(())).is_ok()
-    }
-
     /// Does `work` with exactly the rights of `target`.
     ///
     /// # Errors

@@ -243,7 +243,8 @@ impl Answerer {
             return;
         }
         // A domain of its own is no reason: Landlock is not asked about metadata.
-        if changed != Err(Errno::ACCESS) || !self.rights.can_have_credentials_of(request.target()) {
+        let has_rights = || self.rights.with_credentials_of(request.target(), || Ok(())).is_ok();
+        if changed != Err(Errno::ACCESS) || !has_rights() {
             let denial = |text| Denial::File(FileOperation::Write, text);
             self.report_unserved(&request, changed.err(), denial);
         }
@@ -303,7 +304,7 @@ impl Answerer {
                 if request.let_through() {
                     files.report(&looks);
                     if reason == LandlockReason::OutOfSight
-                        && files.are_brokered(&looks)
+                        && files.observer.are_brokered(&looks, &files.view)
                         && !self.rights.can_be_those_of(target)
                     {
                         let denial = Denial::File(FileOperation::Write, APART.to_vec());

@@ -311,7 +311,10 @@ impl RegisterCall {
         let process = |change| Self::Process(n.int(0), change);
         Some(match call {
             Syscall::setsockopt => Self::Tune(n.int(1), n.int(2)),
-            Syscall::socket => Self::Socket(kind(n), type_flags(n)),
+            Syscall::socket => {
+                let flags = n.unsigned(1) & !SOCK_TYPE_MASK.cast_unsigned();
+                Self::Socket(kind(n), SocketFlags::from_bits_retain(flags))
+            }
             Syscall::socketpair => Self::Pair(kind(n)),
             Syscall::prlimit64 => {
                 process(ProcessChange::Limit(n.unsigned(1), n.address(2), n.address(3)))
@@ -417,10 +420,6 @@ const PTRACE_TRACEME: u32 = 0;
 /// What socket and socketpair are asked for.
 fn kind(n: &Notification) -> SocketKind {
     SocketKind { domain: n.int(0), kind: n.int(1) & SOCK_TYPE_MASK, protocol: n.int(2) }
-}
-
-fn type_flags(n: &Notification) -> SocketFlags {
-    SocketFlags::from_bits_retain(n.unsigned(1) & !SOCK_TYPE_MASK.cast_unsigned())
 }
 
 #[cfg(test)]

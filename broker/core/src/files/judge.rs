@@ -307,11 +307,6 @@ impl Judge {
         Self { view: Arc::new(view), ..self.clone() }
     }
 
-    /// Whether the broker would have had to do one of these, which Landlock refuses.
-    pub(crate) fn are_brokered(&self, looks: &[Look]) -> bool {
-        self.observer.are_brokered(looks, &self.view)
-    }
-
     /// A change of metadata, which Landlock does not know: performed or refused.
     ///
     /// # Errors

@@ -198,7 +198,7 @@ impl Prepared {
     ) -> Result<(i32, Result<(), Failure>), Failure> {
         let Self { policy, judges, scratches, .. } = self;
         let Scratches { temporary, memory, waiting } = scratches;
-        tree.job().start();
+        tree.job.start();
         if let Some(limits) = &judges.limits {
             limits.start(tree.command(), tree.guardian()).map_err(Failure::Uncounted)?;
         }

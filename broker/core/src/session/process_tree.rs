@@ -29,8 +29,9 @@ const TEARDOWN_LIMIT: Duration = Duration::from_secs(10);
 pub struct ProcessTree {
     command: Pid,
     /// What the kernel ends if the broker does not.
-    groups: Arc<KillOnExit>,
-    job: Job,
+    pub(super) groups: Arc<KillOnExit>,
+    /// The command as a job of the caller's.
+    pub(super) job: Job,
     signals: Signals,
     /// Ends the sandbox too if the broker does not; see `guardian` of the launcher.
     guardian: Option<Pid>,
@@ -101,10 +102,6 @@ impl ProcessTree {
     /// What ends the sandbox if the broker does not.
     pub fn guardian(&self) -> Option<Pid> {
         self.guardian
-    }
-
-    pub(super) fn groups(&self) -> &Arc<KillOnExit> {
-        &self.groups
     }
 
     /// The umask that the command started with. The broker's own is empty.
@@ -211,11 +208,6 @@ impl ProcessTree {
         self.job.end();
         self.dismiss_guardian();
         true
-    }
-
-    /// The command as a job of the caller's.
-    pub(super) fn job(&self) -> &Job {
-        &self.job
     }
 
     /// It has nothing to guard any more, and has gone by the time at which it is reaped.

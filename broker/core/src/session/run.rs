@@ -72,7 +72,7 @@ pub(super) fn until_end(
         if listener.intersects(PollFlags::HUP | PollFlags::ERR) {
             run.pool = None;
             // Whoever has the filter has begun to exit, and nothing else is of the sandbox.
-            if tree.job().end() {
+            if tree.job.end() {
                 tree.dismiss_guardian();
             }
         }
@@ -107,7 +107,7 @@ impl Run<'_> {
         match self.child.as_mut().map(LaunchChannel::receive) {
             Some(Ok(ChildMessage::Listening(listener))) if !self.confined => {
                 let umask = Umask::new(tree.umask());
-                let held = (tree.groups(), &tree.job().lent);
+                let held = (&tree.groups, &tree.job.lent);
                 let answerer = Answerer::new(self.judges, tree.command(), held, umask, self.traps);
                 let pool = WorkerPool::new(listener, answerer);
                 // Programs ask and read as they start, which takes long enough for a thread to be there.
