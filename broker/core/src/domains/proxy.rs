@@ -25,7 +25,6 @@ use kernel::{inherited, proc};
 use routes::direct::Direct;
 use routes::names::Names;
 use routes::upstream::{self, Upstreams};
-use rules::address::{Endpoint, canonical};
 use rules::policy::{Needs, Network};
 use rules::proxies::CallerProxies;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -149,11 +148,6 @@ impl Proxy {
     /// Where the command may connect to, for HTTP and for SOCKS.
     pub fn addresses(&self) -> [SocketAddr; 2] {
         self.ports.each_ref().map(Port::address)
-    }
-
-    fn port_at(&self, endpoint: &Endpoint) -> Option<&Port> {
-        let Endpoint::Internet(peer) = endpoint else { return None };
-        self.ports.iter().find(|port| port.address() == canonical(*peer))
     }
 
     /// Accepts and hands over; whether there was no descriptor or memory left to accept all.
@@ -341,6 +335,7 @@ mod tests {
     use super::*;
     use crate::sockets::judge::Admission;
     use crate::sockets::socket::Connecting;
+    use rules::address::Endpoint;
     use std::sync::mpsc;
     use std::thread;
 

@@ -178,11 +178,6 @@ impl MessageSender {
         Ok(AncillaryBytes { bytes, _descriptors: descriptors })
     }
 
-    /// Whether all of a message, or the rest of it, is sent at once or not at all.
-    fn keeps_together(&self) -> bool {
-        self.kind != SocketType::STREAM
-    }
-
     /// Sends what there is room for of `message` from its byte `sent` on, without waiting, if the
     /// target still waits once that is copied.
     ///
@@ -198,8 +193,9 @@ impl MessageSender {
         let left = message.length() - sent;
         let mut flags = self.flags & !MSG_ZEROCOPY | MSG_DONTWAIT | MSG_NOSIGNAL;
         let mut portion = left;
-        if self.keeps_together() {
-            // As the kernel, but before it is copied. Protocols of the internet have their own limit.
+        if self.kind != SocketType::STREAM {
+            // All of it is sent at once, or not at all: as by the kernel, but before it is copied. Protocols of the internet have
+            // a limit of their own.
             if left > sockopt::socket_send_buffer_size(&self.descriptor)?.max(DATAGRAM_MAX) {
                 return Err(Errno::MSGSIZE);
             }

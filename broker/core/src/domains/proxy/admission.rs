@@ -10,7 +10,7 @@ use crate::sockets::judge::Admission;
 use crate::sockets::socket::Connecting;
 use common::proxy::Client;
 use kernel::threads::lock;
-use rules::address::Endpoint;
+use rules::address::{Endpoint, canonical};
 use rustix::event::PollFlags;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -70,17 +70,19 @@ impl Admission for Proxy {
         endpoint: &Endpoint,
         (socket, waits): (BorrowedFd<'_>, bool),
     ) -> io::Result<Way> {
-        let asked = self.port_at(endpoint).map(|port| (port, port.language));
+        let Endpoint::Internet(to) = endpoint else { return Ok(Way::Past) };
+        let asked = self.ports.iter().find(|port| port.address() == canonical(*to));
         let [_, socks] = &self.ports;
-        // Where it arrives does not matter.
-        let unasked = || match endpoint {
-            // Where a run learns, datagrams go by themselves.
-            Endpoint::Internet(to) if sockopt::socket_type(socket) == Ok(SocketType::STREAM) => {
-                self.unasked(*to).map(|client| (socks, client))
-            }
-            _ => None,
+        // Where a run learns, datagrams go by themselves.
+        let is_stream = || sockopt::socket_type(socket) == Ok(SocketType::STREAM);
+        let (port, client) = match asked {
+            Some(port) => (port, port.language),
+            None => match self.unasked(*to).filter(|_| is_stream()) {
+                // Where it arrives does not matter.
+                Some(client) => (socks, client),
+                None => return Ok(Way::Past),
+            },
         };
-        let Some((port, client)) = asked.or_else(unasked) else { return Ok(Way::Past) };
         // While somebody is asked, one that nobody waits for has to show when it is given up: only once it is connected
         // the other end does.
         if matches!(client, Client::Direct(_)) && (waits || !self.asks) {
