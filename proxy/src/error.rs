@@ -58,7 +58,7 @@ pub(crate) enum DialError {
         port: u16,
     },
     /// All of its addresses are refused: one of them, and why.
-    #[error("{host} has the address {address}, which is refused: {class}; to allow it, {}",
+    #[error("{host} has the address {address}, which is refused: {class}; {}",
             remedy(*class, *address, host))]
     Address {
         /// As a rule would name it.
@@ -157,9 +157,11 @@ fn to_list(host: &str, port: u16) -> String {
         .map_or(is_advisable_name(host), |address: IpAddr| class_here(address).is_advisable());
     match is_advisable {
         true => format!("to allow it, add \"{host}:{port}\" or \"{host}\" there"),
-        false => "a rule for such an address is never advised".to_owned(),
+        false => NEVER_ADVISED.to_owned(),
     }
 }
+
+const NEVER_ADVISED: &str = "a rule for such an address is never advised";
 
 /// What would allow it.
 fn remedy(class: Class, address: IpAddr, host: &str) -> String {
@@ -167,9 +169,9 @@ fn remedy(class: Class, address: IpAddr, host: &str) -> String {
     match class {
         Class::NoHost => "nothing helps: it is not the address of one host".to_owned(),
         Class::Private => format!(
-            "add \"{host}\" to network.privateDomains, or \"{literal}\" to network.allowedDomains"
+            "to allow it, add \"{host}\" to network.privateDomains, or \"{literal}\" to network.allowedDomains"
         ),
-        class if !class.is_advisable() => "no rule is advised".to_owned(),
-        _ => format!("add \"{literal}\" to network.allowedDomains"),
+        class if !class.is_advisable() => NEVER_ADVISED.to_owned(),
+        _ => format!("to allow it, add \"{literal}\" to network.allowedDomains"),
     }
 }

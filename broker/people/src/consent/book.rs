@@ -116,8 +116,8 @@ impl Book {
         match named {
             _ if is_denied => Err("a rule denies it".to_owned()),
             None => {
-                Err("only a plain name or address can be granted, and no metadata service"
-                    .to_owned())
+                let why = "no address of this host or of a metadata service can be granted, and only a plain name";
+                Err(why.to_owned())
             }
             Some(rule) => Ok(rule),
         }
