@@ -1,4 +1,5 @@
-//! What is known to be harmless to allow: the one table of the line that helps, `--learn` and `--check`. Pure.
+//! What is known to be harmless to allow: the one table of the line that helps, `--learn` and `--check`. It looks for
+//! repositories, and at nothing else.
 //!
 //! The command chooses what it is refused, and so what it is advised to be given. What programs outside the
 //! sandbox run or obey (directories of programs, start-up files, settings), and servers that run commands or hold
@@ -7,6 +8,7 @@
 //! nothing else is advised, whoever asks.
 
 use super::presets;
+use super::repositories::is_repository;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -103,7 +105,7 @@ const MADE: [&str; 20] = [
     ".zig-cache",
 ];
 /// Visible names, anywhere in the home, of directories from which programs are run or load code.
-const PROGRAMS: [&str; 19] = [
+const PROGRAMS: [&str; 20] = [
     "Applications",
     "Desktop",
     "Library",
@@ -113,6 +115,7 @@ const PROGRAMS: [&str; 19] = [
     "dist-packages",
     "flutter",
     "google-cloud-sdk",
+    "hooks",
     "libexec",
     "mambaforge",
     "miniconda3",
@@ -317,7 +320,8 @@ impl<'a> Ground<'a> {
         }
         if let Some(inner) = self.tree().and_then(|tree| path.strip_prefix(tree).ok()) {
             let is_harmless = |name| is_visible_or_made(name) && !presets::is_obeyed(name);
-            return inner.iter().all(is_harmless).then(|| self.work.to_owned());
+            let is_all = inner.iter().all(is_harmless) && !lies_in_repository(path, self.work);
+            return is_all.then(|| self.work.to_owned());
         }
         let home = self.home()?;
         let inner = path.strip_prefix(home).ok()?;
@@ -328,7 +332,10 @@ impl<'a> Ground<'a> {
     /// Whether `path` is one of the user's own, and no tool obeys it wherever it lies.
     fn is_disregarded(&self, path: &Path) -> bool {
         let is_looked_up = path.file_name().and_then(OsStr::to_str).is_some_and(is_looked_up);
-        self.is_own_file(path) && !is_looked_up && !path.iter().any(presets::is_obeyed)
+        self.is_own_file(path)
+            && !is_looked_up
+            && !path.iter().any(presets::is_obeyed)
+            && !self.home().is_some_and(|home| lies_in_repository(path, home))
     }
 
     /// Whether `path` is a file or a directory of the home that programs neither run nor obey of themselves.
@@ -364,6 +371,11 @@ fn is_of_system(place: &Path) -> bool {
     let is_in = |tree: &&str| place.starts_with(tree);
     let is_program = is_in(&"/usr") && !SOURCES.iter().any(is_in);
     is_program || SYSTEM.iter().any(is_in) || AS_A_WHOLE.iter().any(is)
+}
+
+/// Whether `path` is, or lies in, a repository of git beneath `around`, with hooks and settings, whatever it is called.
+fn lies_in_repository(path: &Path, around: &Path) -> bool {
+    path.ancestors().take_while(|above| *above != around).any(is_repository)
 }
 
 /// Whether tools look for `name` upward: also for all such as `eslint.config.js`.
