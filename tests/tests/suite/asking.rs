@@ -116,7 +116,7 @@ fn every_kind_of_change_can_be_asked_about() {
     for_each_user(|user| {
         let sandbox = sandbox(user);
         let npm = sandbox.dir("home/.npm/x");
-        for name in ["old", "gone", "size", "mode", "time", "attribute"] {
+        for name in ["old", "gone", "away", "size", "mode", "time", "attribute"] {
             sandbox.file(npm.join(name), "some text");
         }
         sandbox.dir("home/.npm/x/empty");
@@ -127,7 +127,7 @@ fn every_kind_of_change_can_be_asked_about() {
             ("file mkdir @/directory", "directory"),
             ("file rmdir @/empty", "empty"),
             ("file unlink @/gone", "gone"),
-            ("file rename mine @/moved", "moved"),
+            ("file rename @/away away", "away"),
             ("file symlink mine @/symbolic", "symbolic"),
             ("file truncate @/size", "size"),
             ("file mkfifo @/fifo", "fifo"),
@@ -173,12 +173,26 @@ fn what_may_be_written_once_gets_no_other_name() {
     });
 }
 
-/// Landlock heeds the rule of a directory wherever it is moved, with all beneath.
+/// Moves as its words say, each answered with the first one, and says whether it could.
+const MOVE: &str = "import ctypes, os, sys
+old, new = (os.path.expanduser(word).encode() for word in sys.argv[1:3])
+move = ctypes.CDLL(None, use_errno=True).renameat2
+print(move(-100, old, -100, new, int(sys.argv[3])) == 0)";
+
+/// Answers all questions of the run: the first with `first`, and `then`.
+fn answer_all(questions: &mut tests::Questions, first: &str, then: &str) {
+    let mut answer = first;
+    while let Some(line) = questions.line() {
+        if let Some(number) = line["ask"].as_u64() {
+            questions.answer(number, answer);
+            answer = then;
+        }
+    }
+}
+
+/// Landlock heeds the rule of a directory wherever it is moved, with all beneath; and a second name would be left.
 #[test]
 fn what_a_rename_is_permitted_once_brings_no_right_along() {
-    const MOVE: &str = "import ctypes, os, sys
-how = int(sys.argv[3]); move = ctypes.CDLL(None, use_errno=True).renameat2
-print(move(-100, sys.argv[1].encode(), -100, os.path.expanduser(sys.argv[2]).encode(), how) == 0)";
     for_each_user(|user| {
         for (old, new, flags, is_done) in [
             ("in/made", "~/.npm/x", "0", false),
@@ -186,11 +200,13 @@ print(move(-100, sys.argv[1].encode(), -100, os.path.expanduser(sys.argv[2]).enc
             ("in/old", "~/.npm/full", "2", false),
             // Granted by itself at launch.
             ("in/granted", "~/.npm/x", "0", false),
-            ("in/new", "~/.npm/x", "1", true),
-            ("in/new", "~/.npm/file", "0", true),
-            ("in/new", "~/.npm/file", "1", false),
-            ("in/linked", "~/.npm/x", "0", false),
-            ("link", "~/.npm/x", "0", true),
+            ("in/new", "~/.npm/x", "1", false),
+            ("in/new", "~/.npm/file", "0", false),
+            ("link", "~/.npm/x", "0", false),
+            ("~/.npm/file", "~/.npm/file", "0", true),
+            ("~/.npm/file", "in/x", "0", true),
+            ("~/.npm/linked", "in/x", "0", false),
+            ("~/.npm/full", "in/x", "0", false),
         ] {
             // So that all else in there is granted by itself.
             let sandbox = sandbox(user).deny_write("in/denied");
@@ -200,30 +216,91 @@ print(move(-100, sys.argv[1].encode(), -100, os.path.expanduser(sys.argv[2]).enc
             for file in ["home/.npm/full/f", "home/.npm/file", "work/other", "work/in/granted"] {
                 sandbox.file(file, "before");
             }
+            sandbox.sh_outside("ln ~/.npm/full/f ~/.npm/linked").succeeds();
             let script = format!(
-                "mkdir in/made; echo new > in/new; ln other in/linked; ln -s other link
+                "mkdir in/made; echo new > in/new; ln -s other link
                  python3 -c '{MOVE}' {old} {new} {flags}; cd {new} 2>/dev/null || exit 0
                  (echo x > f; mkdir .vscode; echo x > .vscode/tasks.json) 2>/dev/null; true"
             );
             let (running, mut questions) = sandbox.ask(["sh", "-c", &script]);
-            let mut answer = "once";
-            while let Some(line) = questions.line() {
-                if let Some(number) = line["ask"].as_u64() {
-                    questions.answer(number, answer);
-                    answer = "deny";
-                }
-            }
+            answer_all(&mut questions, "once", "deny");
             let outcome = running.wait();
             let what = format!("{old} {new} {flags}: {outcome:#?}");
             assert_eq!(outcome.stdout, if is_done { "True\n" } else { "False\n" }, "{what}");
             assert!(!sandbox.path("home/.npm/x/f").exists(), "{ESCAPED}: {what}");
             assert!(!sandbox.path("home/.npm/full/.vscode").exists(), "{ESCAPED}: {what}");
-            let is_replaced = is_done && new == "~/.npm/file";
-            let file = if is_replaced { "new\n" } else { "before" };
-            assert_eq!(sandbox.read("home/.npm/file"), file, "{what}");
             assert_eq!(sandbox.read("home/.npm/full/f"), "before", "{what}");
-            assert_eq!(sandbox.path("work/in/new").exists(), old != "in/new" || !is_done);
+            let file = if is_done && new == "in/x" { "work/in/x" } else { "home/.npm/file" };
+            assert_eq!(sandbox.read(file), "before", "{what}");
+            let left = sandbox.sh_outside("find ~/.npm -name '.landstrip*'");
+            assert_eq!(left.stdout, "", "{what}");
         }
+    });
+}
+
+/// To be written, or read, by its new one.
+#[test]
+fn what_a_rule_denies_is_moved_by_no_other_name_either() {
+    for_each_user(|user| {
+        for (old, answer, is_done) in [
+            ("out/alias", "once", false),
+            ("out/alias", "run", false),
+            ("out/d", "once", false),
+            ("out/d", "run", false),
+            ("out/plain", "once", true),
+            ("out/plain", "run", true),
+        ] {
+            let sandbox = Sandbox::of(user).allow_write("in").deny_write("den/secret");
+            for directory in ["work/in", "work/out", "work/out/d", "work/den"] {
+                sandbox.dir(directory);
+            }
+            sandbox.file("work/den/secret", "precious");
+            sandbox.file("work/out/plain", "plain");
+            sandbox.sh_outside("ln den/secret out/alias; ln den/secret out/d/alias").succeeds();
+            let script = format!(
+                "python3 -c '{MOVE}' {old} in/b 0; (echo x > in/b || echo x > in/b/alias) 2>/dev/null; true"
+            );
+            let (running, mut questions) = sandbox.ask(["sh", "-c", &script]);
+            answer_all(&mut questions, answer, answer);
+            let outcome = running.wait();
+            assert_eq!(outcome.stdout, if is_done { "True\n" } else { "False\n" }, "{outcome:#?}");
+            assert_eq!(sandbox.read("work/den/secret"), "precious", "{ESCAPED}: {outcome:#?}");
+        }
+    });
+}
+
+/// The same policy would write where it leads in the next run.
+#[test]
+fn no_answer_lets_a_link_come_to_lie_at_an_allowed_path_or_above() {
+    for_each_user(|user| {
+        for (attack, link) in [
+            ("rmdir ~/.npm/cache && ln -s ../../outside ~/.npm/cache", "home/.npm/cache"),
+            (
+                "rmdir ~/.npm/cache && ln -s ../../outside l && mv -T l ~/.npm/cache",
+                "home/.npm/cache",
+            ),
+            ("mv ~/.npm moved; ln -s ../outside ~/.npm", "home/.npm"),
+            (
+                "rmdir ~/.npm/cache ~/.npm; mkdir ~/.npm; ln -s ../../outside ~/.npm/cache",
+                "home/.npm/cache",
+            ),
+        ] {
+            for answer in ["once", "run"] {
+                let sandbox = Sandbox::of(user).allow_write(".").allow_write("../home/.npm/cache");
+                sandbox.dir("home/.npm");
+                sandbox.dir("home/.npm/cache");
+                let (running, mut questions) = sandbox.ask(["sh", "-c", attack]);
+                answer_all(&mut questions, answer, answer);
+                let outcome = running.wait();
+                let path = sandbox.path(link);
+                assert!(!path.is_symlink(), "{ESCAPED}: {attack} {answer}: {outcome:#?}");
+            }
+        }
+        let sandbox = sandbox(user);
+        let (running, mut questions) = sandbox.ask(["ln", "-s", "../outside", "../home/.npm/x"]);
+        answer_all(&mut questions, "once", "deny");
+        running.wait().succeeds();
+        assert!(sandbox.path("home/.npm/x").is_symlink());
     });
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn judge_removal(
 /// that something else, or make it exist; or the entry itself, so that the next run would allow what
 /// the link leads to.
 pub(crate) fn leads_astray(view: &View, entry: &Entry) -> bool {
-    view.is_missing_root(&entry.path())
+    view.bars_links(&entry.path())
         || view.rules.cursor(&entry.path()).is_some_and(|cursor| cursor.leads_on())
 }
 

@@ -187,25 +187,10 @@ impl Entry {
         fs::renameat_with(&self.parent, &self.last[..], &new.parent, &new.last[..], flags)
     }
 
-    /// Has an object that is held, and can have another name, take the place of what is there.
-    pub(crate) fn replace_by(&self, by: Confirmed<'_>, object: &Object) -> io::Result<()> {
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let beside = format!(".landstrip-{:016x}", u64::from_ne_bytes(random));
-        link(by, object, &self.parent, beside.as_bytes())?;
-        fs::renameat(&self.parent, &beside, &self.parent, &self.last[..]).inspect_err(|_| {
-            let _ = fs::unlinkat(&self.parent, &beside, AtFlags::empty());
-        })
-    }
-
     /// link(2) of an object that is held.
-    pub(crate) fn link_to(&self, by: Confirmed<'_>, object: &Object) -> io::Result<()> {
-        link(by, object, &self.parent, &self.last)
+    pub(crate) fn link_to(&self, _: Confirmed<'_>, object: &Object) -> io::Result<()> {
+        fs::linkat(fs::CWD, object.link(), &self.parent, &self.last[..], AtFlags::SYMLINK_FOLLOW)
     }
-}
-
-fn link(_: Confirmed<'_>, object: &Object, directory: &Object, name: &[u8]) -> io::Result<()> {
-    fs::linkat(fs::CWD, object.link(), directory, name, AtFlags::SYMLINK_FOLLOW)
 }
 
 /// `asked` without what `umask` takes away, unless `directory` has a default ACL.

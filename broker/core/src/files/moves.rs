@@ -55,7 +55,19 @@ pub(crate) fn judge_rename(
     let same_zone = from.same_zone(&to);
     let exchanges = flags.contains(RenameFlags::EXCHANGE);
     let moved = [Some(&old), exchanges.then_some(&new)];
-    for entry in moved.into_iter().flatten() {
+    let by = [(from_by, to_by), (to_by, from_by)];
+    for (entry, by) in moved.into_iter().zip(by).filter_map(|(entry, by)| Some((entry?, by))) {
+        if let Ok(object) = entry.hold_itself() {
+            // A rule denies it by another name (link(2)).
+            if view.denies_object(object.identity(), Access::ALL) {
+                return Ok(refuse_write(&entry.path()).into());
+            }
+            // Nobody has looked for such names beneath what was added during the run.
+            let is_opened = view.grows && by == (Decider::Broker, Decider::Landlock);
+            if is_opened && object.kind() == FileType::Directory {
+                return Ok(refuse_rename(&old, &new, flags).into());
+            }
+        }
         match holds_denied(view, &entry.path()) {
             Beneath::Nothing => {}
             Beneath::Denied => return Ok(refuse_write(&entry.path()).into()),
@@ -66,31 +78,24 @@ pub(crate) fn judge_rename(
         is_one(view, &new.path()) || exchanges && is_one(view, &old.path())
     };
     // What moves to an allowed path could be a symbolic link by then.
-    let task = match same_zone && !comes_to(View::is_missing_root) {
-        true if comes_to(View::is_for_once) => move_alone(view, old, new, flags),
-        true => Task::Rename(old, new, flags),
-        false => refuse_rename(&old, &new, flags),
+    let is_for_once = [&old, &new].iter().any(|entry| view.is_for_once(&entry.path()));
+    let task = match same_zone && !comes_to(View::bars_links) {
+        true if !is_for_once || moves_once(view, &old, flags) => Task::Rename(old, new, flags),
+        _ => refuse_rename(&old, &new, flags),
     };
     Ok(task.into())
 }
 
-/// What a single call moves to where nothing else is permitted: a file that has no other name, and nothing that Landlock
-/// was told of, whose rule would hold there for the rest of the run, as it does for all beneath a directory.
-fn move_alone(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Task {
-    let is_fit = |object: &Object| {
-        known(object, c"").is_ok_and(|(_, kind, links)| kind != FileType::Directory && links == 1)
+/// Whether a single call may move what is at `old`: a file that has no other name, by which it could be changed afterwards,
+/// and nothing that Landlock was told of, whose rule would hold wherever it lies, as for all beneath a directory. Where other
+/// calls may change `old`, another thread could give it a second name, or put a directory there.
+fn moves_once(view: &View, old: &Entry, flags: RenameFlags) -> bool {
+    let is_fit = |object: Object| {
+        known(&object, c"").is_ok_and(|(_, kind, links)| kind != FileType::Directory && links == 1)
             && !view.has_rule(object.identity())
     };
-    match old.hold_itself() {
-        Ok(object)
-            if !flags.contains(RenameFlags::EXCHANGE)
-                && !old.last().ends_with(b"/")
-                && is_fit(&object) =>
-        {
-            Task::MoveFile(object, old, new, flags)
-        }
-        _ => refuse_rename(&old, &new, flags),
-    }
+    let is_alone = !flags.contains(RenameFlags::EXCHANGE) && view.is_for_once(&old.path());
+    is_alone && old.hold_itself().is_ok_and(is_fit)
 }
 
 fn refuse_rename(old: &Entry, new: &Entry, flags: RenameFlags) -> Task {

@@ -31,8 +31,6 @@ pub(crate) enum Task {
     MakeSymlink(Entry, Vec<u8>),
     Remove(Entry, AtFlags),
     Rename(Entry, Entry, RenameFlags),
-    /// The same of an object that is held, and no directory.
-    MoveFile(Object, Entry, Entry, RenameFlags),
     Link(Object, Entry),
     Truncate(Object, i64),
     /// Done as it is.
@@ -143,15 +141,6 @@ impl Task {
             Self::MakeSymlink(entry, text) => entry.make_symlink(by, &text).map(nothing),
             Self::Remove(entry, flags) => entry.remove(by, flags).map(nothing),
             Self::Rename(old, new, flags) => old.rename_to(by, &new, flags).map(nothing),
-            Self::MoveFile(object, old, new, flags) => {
-                // No directory gets another name, whatever has this one by now; nor does all on every file system.
-                let named = match flags.contains(RenameFlags::NOREPLACE) {
-                    true => new.link_to(by, &object),
-                    false => new.replace_by(by, &object),
-                };
-                named.map_err(|errno| if errno == Errno::PERM { Errno::XDEV } else { errno })?;
-                old.remove(by, AtFlags::empty()).map(nothing)
-            }
             Self::Link(object, entry) => entry.link_to(by, &object).map(nothing),
             Self::Truncate(object, length) => entry::truncate(by, &object, length).map(nothing),
             Self::Nothing => Ok(Done::Nothing),

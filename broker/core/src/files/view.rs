@@ -346,9 +346,12 @@ impl View {
     /// What the command may do with the entry and whatever is made beneath it later, so that Landlock can judge all that:
     /// nothing if it may not read and write the entry itself.
     pub(super) fn settled(&self, directory: &Path, name: &OsStr) -> Access {
-        // What one call makes is not open to the next.
-        let cursor = self.entry_cursor(directory, name);
-        let cursor = cursor.filter(|_| !self.is_for_once(&directory.join(name)));
+        let path = directory.join(name);
+        // What one call makes is not open to the next; nor is what leads to an allowed path, at which Landlock would let a
+        // link be made.
+        let is_above = |(root, _): &(PathBuf, _)| *root != path && root.starts_with(&path);
+        let is_closed = self.is_for_once(&path) || self.grows && self.roots.iter().any(is_above);
+        let cursor = self.entry_cursor(directory, name).filter(|_| !is_closed);
         let cursor = cursor.filter(|cursor| cursor.access().covers(Access::ALL));
         cursor.map_or(Access::NONE, |cursor| {
             let read = cursor.read_settled();
@@ -372,6 +375,13 @@ impl View {
         self.missing_roots().any(|root| *root == path)
             || openings.any(|opening| *opening == path)
             || self.added.are_named && self.is_for_once(path)
+    }
+
+    /// Whether no symbolic link may come to lie at `path`, as the next run would allow what it leads to: at an allowed path
+    /// that was missing, and where answers open what is around allowed paths, at any of those and on the way there.
+    pub(super) fn bars_links(&self, path: &Path) -> bool {
+        let leads_on = || self.roots.iter().any(|(root, _)| root.starts_with(path));
+        self.is_missing_root(path) || self.grows && leads_on()
     }
 
     /// Whether `path` leads to an allowed path that was missing at launch: such directories may be

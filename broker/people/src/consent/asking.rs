@@ -295,9 +295,9 @@ impl Counsel for Asking {
     fn grant(&self, grant: Grant, add: &dyn Fn(&Addition) -> Result<bool, String>) {
         let Grant { rule, asked } = grant;
         let is_added = self.add_rule(&rule, asked.as_ref().map(|(_, denial)| denial), add);
-        let Some((other, _)) = asked else { return };
+        let Some((other, denial)) = asked else { return };
         if !is_added && other != rule {
-            self.add_rule(&other, None, add);
+            self.add_rule(&other, Some(&denial), add);
         }
         let mut open = lock(&self.open);
         open.end_adding(&other);
