@@ -184,6 +184,11 @@ impl Reader {
             Value::Text(text) if has_commas(&text) => Err(self
                 .origin(node.line, field)
                 .error("a comma separates nothing in a string; write an array, or an item a line")),
+            Value::Text(text) if has_paths_in_a_line(&text) => {
+                Err(self.origin(node.line, field).error(
+                    "a line has one path; write an array, or an item a line, in YAML after a '|'",
+                ))
+            }
             Value::Text(text) => {
                 let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
                 Ok(lines
@@ -298,6 +303,14 @@ fn has_commas(text: &str) -> bool {
     let begins_path = |c: char| c.is_whitespace() || matches!(c, '~' | '/' | '.' | '*');
     let mut pairs = text.chars().zip(text.chars().skip(1));
     pairs.any(|(first, second)| first == ',' && begins_path(second))
+}
+
+/// Whether a line has several paths, as YAML makes one line of those that are not after a `|`.
+fn has_paths_in_a_line(text: &str) -> bool {
+    let begins_path = |word: &str| {
+        word.starts_with(['/', '~']) || word.starts_with("./") || word.starts_with("../")
+    };
+    text.lines().any(|line| line.split_whitespace().skip(1).any(begins_path))
 }
 
 fn join(object: &str, key: &str) -> String {
@@ -435,6 +448,21 @@ ignoreViolations:
                 2,
                 "filesystem.denyRead",
                 "write '~' in quotes",
+            ),
+            // YAML makes one line of these.
+            (
+                Format::Yaml,
+                "filesystem:\n  denyRead:\n    ~/.ssh\n    ~/.aws\n",
+                3,
+                "filesystem.denyRead",
+                "a line has one path",
+            ),
+            (
+                Format::Json,
+                "{\"filesystem\":{\"denyWrite\":\"a b\\n/c ./d\"}}",
+                1,
+                "filesystem.denyWrite",
+                "a line has one path",
             ),
             (
                 Format::Yaml,
