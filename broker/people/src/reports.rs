@@ -55,7 +55,7 @@ pub fn print(
 ) {
     let (order, uncounted) = collected.all(failed);
     let all = || remedy(&order.iter().collect::<Vec<_>>());
-    if collected.write(|stream| all().lines.iter().for_each(|text| stream.write(text.as_bytes()))) {
+    if collected.write(|stream| stream.write_last(all().lines.iter().map(String::as_str))) {
         return;
     }
     let (mut shown, limit) = shown(&order, failed);
@@ -103,7 +103,7 @@ pub fn show() {
 /// Warns of what the command may have left: on the caller's descriptor, else on standard error.
 pub fn warn((collected, signals): (&Collected, BorrowedFd<'_>), what: &str) {
     let pairs = [("source", &b"left"[..]), ("warning", what.as_bytes())];
-    if !collected.write(|stream| stream.write(internal(&pairs).as_bytes())) {
+    if !collected.write(|stream| stream.write_last([&*internal(&pairs)].into_iter())) {
         say(&format!("landstrip: {what}\n"), signals);
     }
 }

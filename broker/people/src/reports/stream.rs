@@ -69,15 +69,38 @@ impl Stream {
     }
 
     pub fn write(&mut self, line: &[u8]) {
-        let pending = std::mem::take(&mut self.pending);
-        (self.pending, _) = self.write_some(&pending);
-        if self.pending.is_empty() {
-            let (rest, _) = self.write_some(line);
-            // Nothing of it is out: dropped whole. Else the rest must follow before another line.
-            if rest.len() < line.len() {
-                self.pending = rest;
+        self.offer(line);
+    }
+
+    /// Writes lines once the command has ended: a reader who is behind gets some time for all of them.
+    pub fn write_last<'a>(&mut self, lines: impl Iterator<Item = &'a str>) {
+        let deadline = Instant::now() + LAST_LIMIT;
+        for line in lines {
+            while let (false, true) = self.offer(line.as_bytes()) {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() || !is_writable(&self.descriptor, left) {
+                    return;
+                }
             }
         }
+    }
+
+    /// Writes what is left of the line before, and then `line`, without waiting. Returns whether that is out, or some of it,
+    /// and whether more can follow.
+    fn offer(&mut self, line: &[u8]) -> (bool, bool) {
+        let pending = std::mem::take(&mut self.pending);
+        let (rest, can_go_on) = self.write_some(&pending);
+        self.pending = rest;
+        if !self.pending.is_empty() {
+            return (false, can_go_on);
+        }
+        let (rest, can_go_on) = self.write_some(line);
+        // Nothing of it is out: dropped whole. Else the rest must follow before another line.
+        let is_begun = rest.len() < line.len();
+        if is_begun {
+            self.pending = rest;
+        }
+        (is_begun, can_go_on)
     }
 
     /// Writes the last lines. The command has ended, and whose the status is depends on them: a reader who is behind
@@ -215,6 +238,27 @@ mod tests {
         let mut text = String::new();
         std::fs::File::from(reader).read_to_string(&mut text).unwrap();
         assert_lines_were_dropped_whole(&text);
+    }
+
+    #[test]
+    fn the_last_lines_wait_for_a_reader_who_is_behind() {
+        // More than a pipe holds.
+        let line = "x".repeat(2999) + "\n";
+        let lines = || std::iter::repeat_n(line.as_str(), 30);
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let mut stream = Stream::new(writer).unwrap();
+        let reading = std::thread::spawn(move || {
+            let mut text = String::new();
+            std::fs::File::from(reader).read_to_string(&mut text).map(|_| text)
+        });
+        stream.write_last(lines());
+        drop(stream);
+        assert_eq!(reading.join().unwrap().unwrap(), lines().collect::<String>());
+        // Where nobody reads any more, they go nowhere.
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let mut stream = Stream::new(writer).unwrap();
+        drop(reader);
+        stream.write_last(lines());
     }
 
     #[test]
