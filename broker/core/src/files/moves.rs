@@ -3,13 +3,11 @@
 use super::changes::{leads_astray, refuse_new, refuse_new_with};
 use super::entry::Entry;
 use super::path;
-use super::task::{Task, refuse_write};
+use super::task::{Task, refuse_across, refuse_write};
 use super::verdict::{Judged, LandlockReason};
 use super::view::{Decider, View};
 use super::walk::Lost;
 use crate::call::decode::PathArg;
-use crate::report::denials::Denial;
-use common::trap::FileOperation;
 use kernel::identity::{HELD, known};
 use kernel::long_paths;
 use kernel::object::{Name, Object};
@@ -77,8 +75,8 @@ pub(crate) fn judge_rename(
     let comes_to = |is_one: fn(&View, &Path) -> bool| {
         is_one(view, &new.path()) || exchanges && is_one(view, &old.path())
     };
-    // What moves to an allowed path could be a symbolic link by then.
     let is_for_once = [&old, &new].iter().any(|entry| view.is_for_once(&entry.path()));
+    // What moves to an allowed path could be a symbolic link by then.
     let task = match same_zone && !comes_to(View::bars_links) {
         true if !is_for_once || moves_once(view, &old, flags) => Task::Rename(old, new, flags),
         _ => refuse_rename(&old, &new, flags),
@@ -101,10 +99,8 @@ fn moves_once(view: &View, old: &Entry, flags: RenameFlags) -> bool {
 fn refuse_rename(old: &Entry, new: &Entry, flags: RenameFlags) -> Task {
     match why_not_renamed(old, new, flags) {
         Ok(()) => Task::Nothing,
-        Err(errno) => {
-            let denial = || Denial::file(FileOperation::Write, &new.path());
-            Task::Refuse(errno, (errno == Errno::XDEV).then(denial))
-        }
+        Err(Errno::XDEV) => refuse_across(&new.path()),
+        Err(errno) => Task::Refuse(errno, None),
     }
 }
 
@@ -288,8 +284,7 @@ pub(crate) fn judge_link(
     // then, as between file systems.
     let is_for_once = view.is_for_once(&name) || view.is_for_once(&entry.path());
     if view.needs_reserve(entry.directory()) || is_for_once {
-        let denial = Denial::file(FileOperation::Write, &entry.path());
-        return Ok(refuse_new_with(&entry, Task::Refuse(Errno::XDEV, Some(denial))).into());
+        return Ok(refuse_new_with(&entry, refuse_across(&entry.path())).into());
     }
     Ok(Task::Link(object, entry).into())
 }

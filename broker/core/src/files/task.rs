@@ -153,3 +153,8 @@ impl Task {
 pub(crate) fn refuse_write(path: &Path) -> Task {
     Task::Refuse(Errno::ACCESS, Some(Denial::file(FileOperation::Write, path)))
 }
+
+/// Refuses to give something the name `path`, as between file systems.
+pub(crate) fn refuse_across(path: &Path) -> Task {
+    Task::Refuse(Errno::XDEV, Some(Denial::file(FileOperation::Write, path)))
+}

@@ -38,6 +38,7 @@ pub trait Sink: Debug + Send + Sync {
     /// Waits a moment for the looks that have begun, before another call changes what their paths led to, or is reported
     /// itself.
     fn catch_up(&self);
+
     /// Notes that access(2) was answered no: programs may give up by that alone.
     fn note_question(&self, denial: Denial);
 
