@@ -220,7 +220,7 @@ impl Given {
 /// Parses the arguments that follow `argv[0]`. Everything from the tool on is left alone.
 ///
 /// # Errors
-/// Returns [`UsageError`] for an unknown option, two of which each asks for something else, a bad value, or a missing tool.
+/// Returns [`UsageError`] for an unknown option, two that cannot both be given, a bad value, or a missing tool.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let argv_length = arguments.len() + 1;

@@ -579,9 +579,7 @@ fn a_signal_is_handled_while_its_call_waits() {
         sandbox.file("work/go", "");
         running.expect("caught");
         // The call may have been made again by then, or not.
-        while let Some(line) = questions.line() {
-            line["ask"].as_u64().into_iter().for_each(|number| questions.answer(number, "deny"));
-        }
+        answer_all(&mut questions, "deny", "deny");
         assert_eq!(running.wait().status, Some(7));
         assert!(!sandbox.path("home/a").exists());
     });
@@ -650,11 +648,7 @@ assert ctypes.CDLL(None).renameat2(-100, b\"l\", -100, os.path.expanduser(\"~/x\
                 let sandbox = sandbox(user);
                 sandbox.file("home/.bashrc", "");
                 let (running, mut questions) = sandbox.ask(["sh", "-c", way]);
-                while let Some(line) = questions.line() {
-                    if let Some(number) = line["ask"].as_u64() {
-                        questions.answer(number, answer);
-                    }
-                }
+                answer_all(&mut questions, answer, answer);
                 running.wait();
                 let made = sandbox.path("home/x");
                 assert!(!made.is_symlink(), "{ESCAPED}{answer}: {way}");

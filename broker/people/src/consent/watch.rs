@@ -5,6 +5,7 @@ use super::place;
 use super::prompt::shown;
 use super::watcher::{Proof, address, is_own, name};
 use super::wire::Wire;
+use crate::commands;
 use crate::explain::page::plain;
 use crate::reports::stream::is_told_to_end;
 use landstrip_core::report::failure::Failure;
@@ -19,7 +20,6 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::io::Write;
 
 /// Most connections of runs at a time: each has one for what is refused, and one for questions.
 const RUNS_MAX: usize = 128;
@@ -274,6 +274,5 @@ fn refused(process: i32, report: &Value) -> String {
 
 /// A closed standard output is the caller's choice.
 fn print(text: &str) {
-    let mut output = std::io::stdout();
-    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    let _ = commands::print(text);
 }

@@ -335,11 +335,12 @@ fn is_made_up(name: &[u8]) -> bool {
         is_mixed && (WHOLE.contains(&start) || is_after && end.windows(2).any(is_odd))
     };
     let of_length = |count: usize| name.len().checked_sub(count).map(|at| name.split_at(at));
-    let of_python = name.strip_prefix(b"tmp").filter(|part| part.len() == 8 && is_no_word(part));
+    let is_of_python = |part: &[u8]| {
+        let is_one = |byte: &u8| *byte == b'_' || byte.is_ascii_alphanumeric();
+        part.len() == 8 && part.iter().all(is_one) && is_no_word(part)
+    };
     [6, 10].into_iter().filter_map(of_length).any(is_of_chance)
-        || of_python.is_some_and(|part| {
-            part.iter().all(|byte| *byte == b'_' || byte.is_ascii_alphanumeric())
-        })
+        || name.strip_prefix(b"tmp").is_some_and(is_of_python)
         || [&b"tmp_obj"[..], b"tmp_pack", b"tmp_idx"].iter().any(|start| name.starts_with(start))
 }
 
