@@ -81,8 +81,8 @@ export interface SpawnOptions extends ProcessOptions {
   signal?: AbortSignal;
   /** Ends the command after so many milliseconds. It is asked to end, and killed two seconds later. */
   timeout?: number;
-  /** Told of each denial at once. What it throws ends the command and rejects the result. */
-  onDenial?: (denial: Denial) => void;
+  /** Told of each denial at once. What it throws, or rejects with, ends the command and rejects the result. */
+  onDenial?: (denial: Denial) => void | Promise<void>;
   /**
    * Asked before what no rule allows is refused, while the call of the command waits, a minute at most. What it throws
    * ends the command and rejects the result.

@@ -66,10 +66,10 @@ class Child {
     return this.#process.kill(signal);
   }
 
-  /** What the caller's own function throws ends the run: nobody hears of denials any more. */
-  #call(heard) {
+  /** What the caller's own function throws, at once or later, ends the run: nobody hears of denials any more. */
+  async #call(heard) {
     try {
-      heard();
+      await heard();
     } catch (error) {
       this.#fail(error);
     }
@@ -81,8 +81,8 @@ class Child {
   }
 
   #end() {
-    if (this.#late) return;
-    this.kill("SIGTERM");
+    // It may have ended.
+    if (this.#late || !this.kill("SIGTERM")) return;
     this.#late = setTimeout(() => this.kill("SIGKILL"), GRACE);
   }
 }

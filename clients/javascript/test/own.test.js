@@ -67,19 +67,17 @@ test("a policy is not taken from where the command runs", within(async (options,
   process.chdir(before);
 }));
 
-test("what onDenial throws ends the command and rejects", within(async (options) => {
-  const told = [];
-  const failing = run(["sh", "-c", "echo x > made; sleep 600"], {
-    ...options,
-    policy: "read-only",
-    stdio: "pipe",
-    onDenial(denial) {
-      told.push(denial);
-      throw new Error("the caller's own");
-    },
-  });
-  await assert.rejects(failing, /the caller's own/);
-  assert.deepStrictEqual(told, [{ kind: "filesystem", operation: "write", target: path.join(options.cwd, "made"), mechanism: "seccomp" }]);
+test("what onDenial throws, at once or later, ends the command and rejects", within(async (options) => {
+  const fail = () => {
+    throw new Error("the caller's own");
+  };
+  for (const failed of [fail, async () => fail()]) {
+    const told = [];
+    const onDenial = (denial) => (told.push(denial), failed());
+    const failing = run(["sh", "-c", "echo x > made; sleep 600"], { ...options, policy: "read-only", stdio: "pipe", onDenial });
+    await assert.rejects(failing, /the caller's own/);
+    assert.deepStrictEqual(told, [{ kind: "filesystem", operation: "write", target: path.join(options.cwd, "made"), mechanism: "seccomp" }]);
+  }
 }));
 
 test("denials are told while the command runs", within(async (options) => {
