@@ -216,10 +216,7 @@ impl Answerer {
             Some(Call::Ipc(call)) => match self.judges.objects.answer(&request, &self.rights, call)
             {
                 // CONTINUE: the id is in a register, and that of no other segment until the thread is past.
-                Ok(ipc::Answer::LetThrough(passage)) => {
-                    request.let_through();
-                    drop(passage);
-                }
+                Ok(ipc::Answer::LetThrough) => drop(request.let_through()),
                 Ok(ipc::Answer::Value(value)) => request.complete(Ok(value)),
                 Err(errno) => {
                     if errno == NOBODYS {

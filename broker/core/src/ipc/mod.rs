@@ -18,7 +18,7 @@ use kernel::request::{RESTART, RESTART_UNHANDLED, Request, Sign};
 use kernel::rights::Rights;
 use kernel::target::{Memory, TargetAddress};
 use rustix::io::{self, Errno};
-use segments::{Passage, Segments};
+use segments::Segments;
 use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
 use sysv::access::Actor;
@@ -37,12 +37,11 @@ pub(crate) struct Objects {
 
 /// What becomes of a call that is not refused.
 #[derive(Debug)]
-pub(crate) enum Answer<'a> {
+pub(crate) enum Answer {
     /// It is done, and returns this.
     Value(i32),
-    /// The kernel does it, by its registers. The id stays what it is until the passage is dropped, which is to be after
-    /// the answer, and the thread has been seen to rest.
-    LetThrough(Passage<'a>),
+    /// The kernel does it, by its registers. The id stays what it is until the thread was seen to rest after the answer.
+    LetThrough,
 }
 
 /// A call, and who makes it.
@@ -71,7 +70,7 @@ impl Objects {
         request: &Request<'_>,
         rights: &Rights,
         call: IpcCall,
-    ) -> io::Result<Answer<'_>> {
+    ) -> io::Result<Answer> {
         let actor = self.actor(request, rights)?;
         let caller = Caller { request, rights, actor, memory: OnceCell::new() };
         let value = match call {
@@ -82,9 +81,7 @@ impl Objects {
                 self.semaphores.get(&caller, key, number, flags)
             }
             IpcCall::Get(Kind::Queue, key, _, flags) => self.queues.get(&caller, key, flags),
-            IpcCall::Attach(id) => {
-                return self.segments.pass(&caller, id).map(Answer::LetThrough);
-            }
+            IpcCall::Attach(id) => return self.segments.pass(&caller, id),
             IpcCall::Operate(id, operations, number, limit) => {
                 let done = self.semaphores.operate(&caller, id, operations, number, limit);
                 // Whatever the handler was installed with (signal(7)).

@@ -14,10 +14,10 @@ use kernel::threads::lock;
 use nix::libc;
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use sysv::access::{Given, READ, WORDS};
 use sysv::table::{OBJECTS_MAX, Object, PRIVATE, Table};
-use sysv::{Argument, Caller as _, NOBODYS, bytes, halves, now};
+use sysv::{Argument, Caller as _, NOBODYS, Sign, bytes, halves, now};
 
 /// SHM_DEST and SHM_LOCKED of a mode (shmctl(2)).
 const REMOVED: u32 = 0o1000;
@@ -44,36 +44,21 @@ struct Segment {
     creator: i32,
     /// When the command attached it last, and the process that used it, as far as the broker's own use hides that.
     used: (i64, i32),
-    /// Threads that were let through with the id.
+    /// Calls that are let through with the id.
     passing: Vec<Passing>,
-    /// The latest number of those.
-    latest: u64,
 }
 
 #[derive(Debug)]
 struct Passing {
-    number: u64,
+    call: Arc<dyn Sign>,
     thread: Pid,
-    /// It has its answer: until then it sleeps because it waits for that.
-    is_answered: bool,
 }
 
-/// A call that is let through with the id of a segment; to be dropped once it is answered.
-#[derive(Debug)]
-pub(crate) struct Passage<'a> {
-    segments: &'a Segments,
-    id: i32,
-    number: u64,
-}
-
-impl Drop for Passage<'_> {
-    fn drop(&mut self) {
-        let mut table = lock(&self.segments.0);
-        let Ok(object) = find(&mut table, self.id) else { return };
-        let mut passing = object.content.passing.iter_mut();
-        if let Some(passing) = passing.find(|passing| passing.number == self.number) {
-            passing.is_answered = true;
-        }
+impl Passing {
+    /// Whether the thread can still be on its way: until it has its answer it sleeps because it waits for that, and then
+    /// it is ready to run (seccomp_notify_send in kernel/seccomp.c, both under one lock).
+    fn is_pending(&self) -> bool {
+        self.call.is_waiting() || may_go_on(self.thread)
     }
 }
 
@@ -82,7 +67,7 @@ impl Segments {
     fn lock(&self, thread: Pid) -> MutexGuard<'_, Table<Segment>> {
         let mut table = lock(&self.0);
         for segment in table.iter() {
-            segment.passing.retain(|passing| passing.thread != thread || !passing.is_answered);
+            segment.passing.retain(|passing| passing.thread != thread);
             segment.let_go();
         }
         table
@@ -116,7 +101,7 @@ impl Segments {
     ///
     /// # Errors
     /// Returns [`NOBODYS`] if there is no such segment any more, and what attaching it returns.
-    pub(super) fn pass(&self, caller: &Caller<'_>, id: i32) -> io::Result<Passage<'_>> {
+    pub(super) fn pass(&self, caller: &Caller<'_>, id: i32) -> io::Result<Answer> {
         let thread = caller.request.target().thread();
         let mut table = self.lock(thread);
         let segment = &mut find(&mut table, id)?.content;
@@ -130,7 +115,8 @@ impl Segments {
             segment.let_go();
             return Err(errno);
         }
-        Ok(Passage { segments: self, id, number: segment.note(thread) })
+        segment.note(thread, caller.sign());
+        Ok(Answer::LetThrough)
     }
 
     pub(super) fn control(
@@ -139,12 +125,10 @@ impl Segments {
         id: i32,
         command: i32,
         argument: Argument,
-    ) -> io::Result<Answer<'_>> {
+    ) -> io::Result<Answer> {
         let value = match command {
             // The kernel decides, and counts it as the caller's.
-            libc::SHM_LOCK | libc::SHM_UNLOCK => {
-                return self.pass(caller, id).map(Answer::LetThrough);
-            }
+            libc::SHM_LOCK | libc::SHM_UNLOCK => return self.pass(caller, id),
             libc::IPC_RMID => self.remove(caller, id),
             libc::IPC_SET => self.set(caller, id, argument),
             libc::IPC_STAT => {
@@ -212,29 +196,22 @@ impl Segments {
 impl Segment {
     fn new(id: i32, attachment: Attachment, size: u64, creator: i32) -> Self {
         let attachment = Some(attachment);
-        let (is_removed, used, passing, latest) = (false, (0, 0), Vec::new(), 0);
-        Self { id, attachment, is_removed, size, creator, used, passing, latest }
+        let (is_removed, used, passing) = (false, (0, 0), Vec::new());
+        Self { id, attachment, is_removed, size, creator, used, passing }
     }
 
-    /// Notes that `thread` is let through; returns the number of that.
-    fn note(&mut self, thread: Pid) -> u64 {
+    /// Notes that a call of `thread` is let through.
+    fn note(&mut self, thread: Pid, call: Arc<dyn Sign>) {
         if self.passing.len() >= PASSING_MAX {
-            self.forget_past();
+            self.passing.retain(Passing::is_pending);
         }
-        self.latest += 1;
-        self.passing.push(Passing { number: self.latest, thread, is_answered: false });
-        self.latest
-    }
-
-    /// Forgets threads that are past.
-    fn forget_past(&mut self) {
-        self.passing.retain(|passing| !passing.is_answered || may_go_on(passing.thread));
+        self.passing.push(Passing { call, thread });
     }
 
     /// Detaches it if it was removed, and nobody can be on the way to it.
     fn let_go(&mut self) {
         if self.is_removed && self.attachment.is_some() {
-            self.forget_past();
+            self.passing.retain(Passing::is_pending);
             if self.passing.is_empty() {
                 if let Ok(Some(status)) = SegmentStatus::of(self.id) {
                     self.used = self.used(&status);
@@ -298,7 +275,6 @@ mod tests {
     use kernel::proc::Status;
     use kernel::rights;
     use rustix::thread::gettid;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
@@ -311,9 +287,26 @@ mod tests {
         lock(&segments.0).get(&actor, PRIVATE, 0o600, |_| true, make).unwrap()
     }
 
-    fn pass(segments: &Segments, id: i32, thread: Pid) -> Passage<'_> {
-        let number = lock(&segments.0).find(id).unwrap().content.note(thread);
-        Passage { segments, id, number }
+    /// A call that waits until it is answered.
+    #[derive(Debug, Default)]
+    struct Call(AtomicBool);
+
+    impl Call {
+        fn answer(&self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    impl Sign for Call {
+        fn is_waiting(&self) -> bool {
+            !self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    fn pass(segments: &Segments, id: i32, thread: Pid) -> Arc<Call> {
+        let call = Arc::<Call>::default();
+        lock(&segments.0).find(id).unwrap().content.note(thread, call.clone());
+        call
     }
 
     /// Whether the id is still that of the segment after another thread has removed it, and made a call.
@@ -337,9 +330,9 @@ mod tests {
         while !Status::of(thread).unwrap().rests() {
             std::thread::yield_now();
         }
-        let passage = pass(&segments, id, thread);
+        let call = pass(&segments, id, thread);
         assert!(stays(&segments, id));
-        drop(passage);
+        call.answer();
         assert!(!stays(&segments, id));
         drop(end);
         sleeper.join().unwrap();
@@ -360,7 +353,7 @@ mod tests {
                 }
             });
             let thread = told.recv().unwrap();
-            drop(pass(&segments, id, thread));
+            pass(&segments, id, thread).answer();
             assert!(stays(&segments, id));
             if calls_again {
                 drop(segments.lock(thread));
