@@ -184,7 +184,7 @@ impl Listener {
     /// to it: the id of a dead thread can be another's.
     pub(super) fn is_waiting(&self, mut id: u64) -> bool {
         // SAFETY: ID_VALID reads one u64.
-        unsafe { self.ioctl(ID_VALID, &raw mut id) }.is_ok()
+        io::retry_on_intr(|| unsafe { self.ioctl(ID_VALID, &raw mut id) }).is_ok()
     }
 
     /// Whether no task has the filter any more.
