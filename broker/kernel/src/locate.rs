@@ -2,11 +2,11 @@
 //! is remembered. It reads the file system and changes nothing.
 
 use super::long_paths::PATH_MAX;
-use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// The kernel follows as many links in one path (path_resolution(7)).
 pub const LINKS_MAX: usize = 40;
@@ -123,20 +123,18 @@ impl Located {
         path: &Path,
         mut look: impl FnMut(&Path) -> Result<Found, LocateError>,
     ) -> Result<(), LocateError> {
-        let mut rest = steps(path);
-        while let Some(step) = rest.pop_front() {
-            let name = match step {
-                Step::Root => {
-                    self.path = PathBuf::from("/");
-                    continue;
-                }
-                Step::Up => {
-                    self.path.pop();
-                    continue;
-                }
-                Step::Into(name) => name,
-            };
-            self.path.push(name);
+        // The next step is the last.
+        let mut rest: Vec<_> = steps(path).collect();
+        while let Some(step) = rest.pop() {
+            match step.as_bytes() {
+                b"." => {}
+                b".." => _ = self.path.pop(),
+                // The root directory takes the place of what is before it.
+                _ => self.path.push(&step),
+            }
+            if ["/", ".", ".."].iter().any(|other| step == *other) {
+                continue;
+            }
             if self.path.as_os_str().len() >= PATH_MAX {
                 return Err(LocateError::TooLong);
             }
@@ -147,28 +145,15 @@ impl Located {
                 return Err(LocateError::LinkLoop(self.path.clone()));
             }
             self.path.pop();
-            for step in steps(&target).into_iter().rev() {
-                rest.push_front(step);
-            }
+            rest.extend(steps(&target));
         }
         Ok(())
     }
 }
 
-enum Step {
-    Root,
-    Up,
-    Into(OsString),
-}
-
-fn steps(path: &Path) -> VecDeque<Step> {
-    let step = |component| match component {
-        Component::RootDir => Some(Step::Root),
-        Component::ParentDir => Some(Step::Up),
-        Component::Normal(name) => Some(Step::Into(name.to_owned())),
-        Component::CurDir | Component::Prefix(_) => None,
-    };
-    path.components().filter_map(step).collect()
+/// The components of a path from its end to its begin, which can be the root directory.
+fn steps(path: &Path) -> impl Iterator<Item = OsString> {
+    path.iter().rev().map(OsStr::to_owned)
 }
 
 /// What is at `path`, whose directory is canonical.
