@@ -47,7 +47,7 @@ fn run_with(
         Some(_) => Remarks::of_rules(),
         None => Remarks::unwanted(),
     };
-    let surroundings = Surroundings::look(child.is_scoped(), child.shares_input())?;
+    let surroundings = Surroundings::look(child.is_scoped, child.shares_input)?;
     let loaded = load(invocation, remarks)?;
     let mut notes = loaded.notes();
     let Loaded { mut policy, reports, unwatched, mut remarks, caller } = loaded;

@@ -38,7 +38,7 @@ fn examine(
     let collected = Collected::open(invocation.trap_fd, invocation.debug)?;
     let traps = Traps::of(collected.clone(), false);
     // A run that follows has a standard input of its own.
-    let surroundings = Surroundings::look(child.is_scoped(), Some(false))?;
+    let surroundings = Surroundings::look(child.is_scoped, Some(false))?;
     let loaded = load(invocation, Remarks::wanted())?;
     let mut found = loaded.notes();
     let Loaded { policy, reports, mut remarks, caller, .. } = loaded;

@@ -73,7 +73,7 @@ fn learn(
     let reports = invocation.reports.unwrap_or_default();
     collected.want(Wanted { reports, ..Wanted::default() });
     let traps = &Arc::new(Traps::of(collected.clone(), false));
-    let surroundings = Surroundings::look(child.is_scoped(), child.shares_input())?;
+    let surroundings = Surroundings::look(child.is_scoped, child.shares_input)?;
     let Loaded { mut policy, remarks, caller, .. } = load(invocation, Remarks::unwanted())?;
     let base = Base {
         extends: to_extend(&invocation.policies, &caller).map_err(unusable)?,
@@ -97,7 +97,7 @@ fn learn(
         "--learn: this run is not confined: everything that no deny rule names is permitted, and recorded",
     );
     Arc::make_mut(&mut prepared.judges).observer = Arc::new(Reporter::default());
-    let umask = tree.umask();
+    let umask = tree.umask;
     let (status, ended) = prepared.serve(tool, child, tree, traps)?;
     let grounded = |denials: &[&Denial]| {
         let in_force = (&prepared, &prepared.policy);

@@ -35,7 +35,7 @@ impl Demands {
         notes: &mut Notes,
     ) -> Result<Self, Failure> {
         // A caller that cannot be looked at is outside of the sandbox around, if there is one, which sees to that pipe.
-        let shares = surroundings.shared_input.is_some() && child.shares_input() == Some(true);
+        let shares = surroundings.shared_input.is_some() && child.shares_input == Some(true);
         // Without scopes every policy needs it, for signals.
         let has_scopes = surroundings.features.contains(Features::SCOPES);
         let needs_broker = !has_scopes || shares || needs_broker(policy);

@@ -36,9 +36,9 @@ pub struct LaunchChannel {
     /// It lives, or has not been reaped, as long as the launch lasts: its id is no other's.
     process: Pid,
     /// The launcher has entered a Landlock domain that scopes signals.
-    is_scoped: bool,
+    pub is_scoped: bool,
     /// As [`Handover::shares_input`].
-    shares_input: Option<bool>,
+    pub shares_input: Option<bool>,
     /// The plan and the ruleset, if they are not to be sent before the listener was taken.
     withheld: Option<(Vec<u8>, OwnedFd)>,
 }
@@ -54,16 +54,6 @@ impl LaunchChannel {
         let is_scoped = handover.scope_errno == 0;
         let shares_input = handover.shares_input;
         Ok(Self { socket, process, is_scoped, shares_input, withheld: None })
-    }
-
-    /// As [`Handover::shares_input`].
-    pub fn shares_input(&self) -> Option<bool> {
-        self.shares_input
-    }
-
-    /// Whether it is in a Landlock domain that scopes signals, as the broker is.
-    pub fn is_scoped(&self) -> bool {
-        self.is_scoped
     }
 
     /// Whether the platform lets the broker take descriptors of the command: Docker's default

@@ -200,7 +200,7 @@ impl Prepared {
         let Scratches { temporary, memory, waiting } = scratches;
         tree.job.start();
         if let Some(limits) = &judges.limits {
-            limits.start(tree.command(), tree.guardian()).map_err(Failure::Uncounted)?;
+            limits.start(tree.command, tree.guardian).map_err(Failure::Uncounted)?;
         }
         launch::send_plan(&mut child, tool, policy, judges, temporary.as_ref())?;
         let scratches: Vec<_> = [temporary, memory, waiting].into_iter().flatten().collect();

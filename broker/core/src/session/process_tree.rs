@@ -27,14 +27,14 @@ const TEARDOWN_LIMIT: Duration = Duration::from_secs(10);
 /// The command and all that it started.
 #[derive(Debug)]
 pub struct ProcessTree {
-    command: Pid,
+    pub command: Pid,
     /// What the kernel ends if the broker does not.
     pub(super) groups: Arc<KillOnExit>,
     /// The command as a job of the caller's.
     pub(super) job: Job,
     signals: Signals,
     /// Ends the sandbox too if the broker does not; see `guardian` of the launcher.
-    guardian: Option<Pid>,
+    pub guardian: Option<Pid>,
     /// It was told to go.
     guardian_is_dismissed: bool,
     /// Something did not end, and is not waited for again.
@@ -44,7 +44,8 @@ pub struct ProcessTree {
     /// The signal that the command is stopped by.
     stopped_by: Option<i32>,
     status: Option<WaitStatus>,
-    umask: Mode,
+    /// That which the command started with. The broker's own is empty.
+    pub umask: Mode,
 }
 
 impl ProcessTree {
@@ -92,21 +93,6 @@ impl ProcessTree {
             status: None,
             umask,
         })
-    }
-
-    /// The command.
-    pub fn command(&self) -> Pid {
-        self.command
-    }
-
-    /// What ends the sandbox if the broker does not.
-    pub fn guardian(&self) -> Option<Pid> {
-        self.guardian
-    }
-
-    /// The umask that the command started with. The broker's own is empty.
-    pub fn umask(&self) -> Mode {
-        self.umask
     }
 
     /// Passes signals on to the command and reaps what has ended; returns the command's status once it

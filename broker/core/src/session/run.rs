@@ -106,9 +106,9 @@ impl Run<'_> {
     fn hear_child(&mut self, tree: &ProcessTree) -> Result<(), Failure> {
         match self.child.as_mut().map(LaunchChannel::receive) {
             Some(Ok(ChildMessage::Listening(listener))) if !self.confined => {
-                let umask = Umask::new(tree.umask());
+                let umask = Umask::new(tree.umask);
                 let held = (&tree.groups, &tree.job.lent);
-                let answerer = Answerer::new(self.judges, tree.command(), held, umask, self.traps);
+                let answerer = Answerer::new(self.judges, tree.command, held, umask, self.traps);
                 let pool = WorkerPool::new(listener, answerer);
                 // Programs ask and read as they start, which takes long enough for a thread to be there.
                 if self.judges.view.has_exceptions() {

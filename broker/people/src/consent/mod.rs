@@ -125,7 +125,7 @@ pub fn begin(
             return Err(Failure::Usage(message.to_owned()));
         }
         Ask::Terminal => {
-            let (command, guardian) = (tree.command(), tree.guardian());
+            let (command, guardian) = (tree.command, tree.guardian);
             let always = PolicyFile::of(&invocation.policies, caller);
             let run = terminal::Run { command, guardian, proxy: judges.proxy.clone(), always };
             let (prompter, end) = Prompter::start(run)?;

@@ -32,13 +32,13 @@ pub fn run(
     tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     let style = Style::of_standard_output();
-    let surroundings = match Surroundings::look(child.is_scoped(), child.shares_input()) {
+    let surroundings = match Surroundings::look(child.is_scoped, child.shares_input) {
         Err(Failure::Internal("surroundings", wrong)) => Some(wrong),
         _ => None,
     };
     let findings = platform::look(&platform::Reach {
         descriptors: child.can_take_descriptors(),
-        memory: inside::read_memory(tree.command()),
+        memory: inside::read_memory(tree.command),
         is_readable: child.must_be_readable().is_ok(),
         surroundings,
     });
@@ -60,7 +60,7 @@ fn attack(
     let collected = Collected::open(invocation.trap_fd, invocation.debug)?;
     let traps = Arc::new(Traps::of(collected.clone(), false));
     let bait = Bait::lay_out();
-    let surroundings = Surroundings::look(child.is_scoped(), child.shares_input())?;
+    let surroundings = Surroundings::look(child.is_scoped, child.shares_input)?;
     let loaded = load(invocation, Remarks::wanted())?;
     let mut notes = loaded.notes();
     let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
