@@ -5,6 +5,7 @@
 use super::errno;
 use nix::libc::{self, c_void};
 use rustix::io::{self, Errno};
+use rustix::process::{getegid, geteuid};
 use std::mem::MaybeUninit;
 
 /// A segment that this process has attached. While it has, the id is that of no other: the kernel gives it away only
@@ -12,9 +13,9 @@ use std::mem::MaybeUninit;
 #[derive(Debug)]
 pub struct Attachment(usize);
 
-/// What the kernel knows of a segment.
+/// What the kernel knows of a segment (shmctl(2)).
 #[derive(Clone, Copy, Debug)]
-pub struct SegmentStatus(libc::shmid_ds);
+pub struct SegmentStatus(pub libc::shmid_ds);
 
 /// The permission to read that an owner needs to attach a segment.
 const OWNER_READS: i32 = 0o400;
@@ -45,9 +46,9 @@ pub fn make_segment(size: usize, flags: i32) -> io::Result<(i32, Attachment)> {
     errno::result(unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) })?;
     let attachment = attachment?;
     if flags & OWNER_READS == 0 {
-        let mut status = SegmentStatus::of(id)?.ok_or(Errno::IDRM)?.0;
-        status.shm_perm.mode &= 0o377;
-        set(id, &mut status)?;
+        // Whose it is already: this thread's.
+        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+        set_segment(id, user, group, flags.cast_unsigned())?;
     }
     Ok((id, attachment))
 }
@@ -63,10 +64,6 @@ pub fn set_segment(id: i32, user: u32, group: u32, mode: u32) -> io::Result<()> 
     (status.shm_perm.uid, status.shm_perm.gid) = (user, group);
     // Its type differs between architectures and C libraries; nine bits fit in each.
     status.shm_perm.mode = (mode & 0o777).try_into().map_err(|_| Errno::INVAL)?;
-    set(id, status)
-}
-
-fn set(id: i32, status: &mut libc::shmid_ds) -> io::Result<()> {
     // SAFETY: the kernel reads one such structure.
     errno::result(unsafe { libc::shmctl(id, libc::IPC_SET, status) })
 }
@@ -120,25 +117,5 @@ impl SegmentStatus {
     /// Permissions and other bits.
     pub fn mode(&self) -> u32 {
         self.0.shm_perm.mode.into()
-    }
-
-    /// How often it is attached.
-    pub fn attached(&self) -> u64 {
-        self.0.shm_nattch
-    }
-
-    /// When it was attached last, in seconds.
-    pub fn attached_at(&self) -> i64 {
-        self.0.shm_atime
-    }
-
-    /// When it was detached last, in seconds.
-    pub fn detached_at(&self) -> i64 {
-        self.0.shm_dtime
-    }
-
-    /// The process that attached or detached it last.
-    pub fn last_user(&self) -> i32 {
-        self.0.shm_lpid
     }
 }

@@ -181,7 +181,7 @@ impl Segments {
         let rest = [
             segment.size,
             attached.cast_unsigned(),
-            status.detached_at().cast_unsigned(),
+            status.0.shm_dtime.cast_unsigned(),
             object.changed.cast_unsigned(),
             halves(segment.creator.cast_unsigned(), user.cast_unsigned()),
             segment.others(&status),
@@ -223,15 +223,15 @@ impl Segment {
 
     /// When the command attached it last, and the process of its that used it.
     fn used(&self, status: &SegmentStatus) -> (i64, i32) {
-        match status.last_user() == process::getpid().as_raw_pid() {
+        match status.0.shm_lpid == process::getpid().as_raw_pid() {
             true => self.used,
-            false => (status.attached_at(), status.last_user()),
+            false => (status.0.shm_atime, status.0.shm_lpid),
         }
     }
 
     /// How often processes of the command's have it attached.
     fn others(&self, status: &SegmentStatus) -> u64 {
-        status.attached().saturating_sub(self.attachment.is_some().into())
+        status.0.shm_nattch.saturating_sub(self.attachment.is_some().into())
     }
 
     /// What the kernel knows of it.
