@@ -10,6 +10,7 @@
 use super::ptrace_capability;
 use super::shortcuts::Shortcut;
 use super::target::Target;
+use super::threads::once;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -66,10 +67,8 @@ impl CwdGuard {
             return Err(Errno::AGAIN);
         }
         let taken = TAKEN.try_lock().map_err(|_| Errno::AGAIN)?;
-        if START.get().is_none() {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let _ = START.set(fs::open(c".", flags, Mode::empty())?);
-        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        once(&START, || fs::open(c".", flags, Mode::empty()))?;
         let mut here = Self { path: PathBuf::new(), _taken: taken };
         enter()?;
         let path = process::getcwd(Vec::new())?.into_bytes();

@@ -7,6 +7,7 @@ use super::identity::{HELD, Identity, identity};
 use super::long_paths;
 use super::mounts;
 use super::self_proc::{own_link, path_of, place};
+use super::threads::once;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
@@ -110,13 +111,9 @@ impl Object {
 
     /// Whether it is in a proc(5), wherever that is mounted.
     pub fn is_on_proc(&self) -> io::Result<bool> {
-        if let Some(known) = self.on_proc.get() {
-            return Ok(*known);
-        }
+        let is_on_proc = || Ok(fs::fstatfs(&self.descriptor)?.f_type == fs::PROC_SUPER_MAGIC);
         // What is on a block device is not asked.
-        let on_nothing = fs::major(self.identity.0) == 0;
-        let found = on_nothing && fs::fstatfs(&self.descriptor)?.f_type == fs::PROC_SUPER_MAGIC;
-        Ok(*self.on_proc.get_or_init(|| found))
+        Ok(fs::major(self.identity.0) == 0 && *once(&self.on_proc, is_on_proc)?)
     }
 
     /// What it is called now.
@@ -156,10 +153,7 @@ impl Object {
     /// # Errors
     /// Returns what readlink(2) returns; [`Errno::NAMETOOLONG`] only if a longer path is not found either.
     pub fn path(&self) -> io::Result<&Path> {
-        match self.path.get() {
-            Some(path) => Ok(path),
-            None => self.path_now().map(|path| &**self.path.get_or_init(|| path.into())),
-        }
+        once(&self.path, || self.path_now().map(PathBuf::into_boxed_path)).map(|path| &**path)
     }
 
     fn path_now(&self) -> io::Result<PathBuf> {
@@ -177,7 +171,7 @@ impl Object {
 
     /// Opens it with these flags and this mode.
     pub fn open(&self, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
-        let (directory, number) = self.place()?;
+        let (directory, number) = place(&self.descriptor)?;
         fs::openat(directory, number, flags, mode)
     }
 
@@ -189,7 +183,7 @@ impl Object {
     /// Checks that `access` to it is permitted to the calling thread, by its effective ids if the flags
     /// say so.
     pub fn access(&self, access: fs::Access, flags: fs::AtFlags) -> io::Result<()> {
-        let (directory, number) = self.place()?;
+        let (directory, number) = place(&self.descriptor)?;
         // A thread that acts for another user really is the broker's still.
         let acts_for_another = process::getuid() != process::geteuid();
         let effective = if acts_for_another { fs::AtFlags::EACCESS } else { flags };
@@ -199,11 +193,6 @@ impl Object {
     /// The magic link that leads the broker's own system calls to it.
     pub fn link(&self) -> String {
         own_link(&self.descriptor)
-    }
-
-    /// The same as an entry of a directory that is held: spares the way there.
-    fn place(&self) -> io::Result<(BorrowedFd<'static>, String)> {
-        place(&self.descriptor)
     }
 }
 

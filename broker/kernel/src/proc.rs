@@ -3,6 +3,7 @@
 
 use super::credentials::Credentials;
 use super::kill;
+use super::threads::once;
 use common::memory;
 use rustix::fs::{self, Dir, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -33,15 +34,13 @@ pub fn started_in_memory() -> Option<&'static Path> {
 
 fn programs() -> io::Result<&'static (PathBuf, Option<PathBuf>)> {
     static PROGRAMS: OnceLock<(PathBuf, Option<PathBuf>)> = OnceLock::new();
-    if PROGRAMS.get().is_none() {
+    once(&PROGRAMS, || {
         let name = fs::readlink("/proc/self/exe", Vec::new())?.into_bytes();
         let started = memory::started_by(&name).map(OsStr::from_bytes);
         let started = started.map(|number| Path::new("/proc/self/fd").join(number));
         let own = || OsString::from_vec(name).into();
-        let own = started.as_ref().map_or_else(own, |_| called().to_owned());
-        let _ = PROGRAMS.set((own, started));
-    }
-    PROGRAMS.get().ok_or(Errno::NOENT)
+        Ok((started.as_ref().map_or_else(own, |_| called().to_owned()), started))
+    })
 }
 
 /// What the kernel tells of a thread (proc_pid_status(5)).

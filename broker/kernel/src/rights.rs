@@ -18,7 +18,7 @@ use super::proc::Status;
 use super::processes::Member;
 use super::request::Request;
 use super::target::{Target, TargetFd};
-use super::threads::{CALL_STACK, lock};
+use super::threads::{CALL_STACK, lock, once};
 use rustix::io::{self, Errno};
 use rustix::thread::{self, CapabilitySets};
 use std::sync::{Mutex, OnceLock};
@@ -173,11 +173,7 @@ impl Rights {
 
     /// The broker's own credentials, with the filter that the command has.
     pub fn own(&self) -> io::Result<&Credentials> {
-        if let Some(own) = self.own.get() {
-            return Ok(own);
-        }
-        let own = of_this_thread()?;
-        Ok(self.own.get_or_init(|| own))
+        once(&self.own, of_this_thread)
     }
 }
 

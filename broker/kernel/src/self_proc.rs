@@ -1,5 +1,6 @@
 //! The broker's own descriptors: the names by which its system calls reach what they refer to (proc_pid_fd(5)).
 
+use super::threads::once;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io;
@@ -31,10 +32,6 @@ pub fn own_link(descriptor: &OwnedFd) -> String {
 /// The directory of the broker's descriptors, which its threads share.
 fn own_descriptors() -> io::Result<BorrowedFd<'static>> {
     static DIRECTORY: OnceLock<OwnedFd> = OnceLock::new();
-    if let Some(directory) = DIRECTORY.get() {
-        return Ok(directory.as_fd());
-    }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = fs::open("/proc/self/fd", flags, Mode::empty())?;
-    Ok(DIRECTORY.get_or_init(|| directory).as_fd())
+    once(&DIRECTORY, || fs::open("/proc/self/fd", flags, Mode::empty())).map(AsFd::as_fd)
 }

@@ -1,7 +1,7 @@
 //! Threads of the broker, and what they share.
 
 use rustix::io::{self, Errno};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A stack for work that has nothing large on it.
 pub const SMALL_STACK: usize = 64 * 1024;
@@ -13,6 +13,14 @@ pub const CALL_STACK: usize = 256 * 1024;
 /// Locks what threads share. A panic ends the broker, so that nobody finds it half done.
 pub fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is made when it is first needed; not known if that fails, and made by whoever needs it next.
+pub fn once<T>(shared: &OnceLock<T>, make: impl FnOnce() -> io::Result<T>) -> io::Result<&T> {
+    match shared.get() {
+        Some(made) => Ok(made),
+        None => make().map(|made| shared.get_or_init(|| made)),
+    }
 }
 
 /// Has a thread with a stack of this size do `work`.

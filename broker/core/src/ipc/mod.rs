@@ -17,9 +17,9 @@ use kernel::credentials::Credentials;
 use kernel::request::{RESTART, RESTART_UNHANDLED, Request, Sign};
 use kernel::rights::Rights;
 use kernel::target::{Memory, TargetAddress};
+use kernel::threads::once;
 use rustix::io::{self, Errno};
 use segments::Segments;
-use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
 use sysv::access::Actor;
 use sysv::messages::Queues;
@@ -49,7 +49,7 @@ pub(super) struct Caller<'a> {
     request: &'a Request<'a>,
     rights: &'a Rights,
     actor: Arc<Actor>,
-    memory: OnceCell<Memory>,
+    memory: OnceLock<Memory>,
 }
 
 impl Default for Objects {
@@ -72,7 +72,7 @@ impl Objects {
         call: IpcCall,
     ) -> io::Result<Answer> {
         let actor = self.actor(request, rights)?;
-        let caller = Caller { request, rights, actor, memory: OnceCell::new() };
+        let caller = Caller { request, rights, actor, memory: OnceLock::new() };
         let value = match call {
             IpcCall::Get(Kind::Segment, key, size, flags) => {
                 self.segments.get(&caller, key, size, flags)
@@ -113,11 +113,7 @@ impl Objects {
         if !rights.has_credentials(target)? {
             return Ok(Arc::new(actor(&target.status()?.credentials()?)));
         }
-        if let Some(own) = self.own.get() {
-            return Ok(Arc::clone(own));
-        }
-        let own = Arc::new(actor(rights.own()?));
-        Ok(Arc::clone(self.own.get_or_init(|| own)))
+        once(&self.own, || Ok(Arc::new(actor(rights.own()?)))).map(Arc::clone)
     }
 }
 
@@ -161,14 +157,11 @@ impl sysv::Caller for Caller<'_> {
     }
 
     fn open_memory(&self) -> io::Result<()> {
-        let memory = self.request.target().memory()?;
-        self.memory.get_or_init(|| memory);
-        Ok(())
+        once(&self.memory, || self.request.target().memory()).map(drop)
     }
 
     fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
-        self.open_memory()?;
-        let memory = self.memory.get().ok_or(Errno::FAULT)?;
+        let memory = once(&self.memory, || self.request.target().memory())?;
         self.request.confirm()?.write(memory, TargetAddress::new(address), bytes)
     }
 }
