@@ -29,7 +29,7 @@ pub enum NestedLandlock {
 
 /// Whether there are any.
 #[derive(Debug, Default)]
-pub(super) struct NestedLandlocks(AtomicBool);
+pub struct NestedLandlocks(AtomicBool);
 
 impl NestedLandlocks {
     /// Notes that `request` is about to put its target under the ruleset that it has as descriptor `ruleset`.
@@ -37,7 +37,7 @@ impl NestedLandlocks {
     ///
     /// # Errors
     /// Returns [`Errno::PERM`] if that cannot be noted: nobody would know of the domain.
-    pub(super) fn note(&self, request: &Request<'_>, ruleset: TargetFd) -> io::Result<()> {
+    pub fn note(&self, request: &Request<'_>, ruleset: TargetFd) -> io::Result<()> {
         let target = request.target();
         let own = match target.duplicate(ruleset) {
             // The kernel refuses the call, or makes no domain (LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF). If another
@@ -59,7 +59,7 @@ impl NestedLandlocks {
     }
 
     /// What `target` is in.
-    pub(super) fn of(&self, target: Target) -> io::Result<NestedLandlock> {
+    pub fn of(&self, target: Target) -> io::Result<NestedLandlock> {
         if !self.0.load(Ordering::SeqCst) {
             return Ok(NestedLandlock::None);
         }

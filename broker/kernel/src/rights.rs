@@ -16,8 +16,7 @@ use super::label;
 use super::nested_landlock::{NestedLandlock, NestedLandlocks};
 use super::proc::Status;
 use super::processes::Member;
-use super::request::Request;
-use super::target::{Target, TargetFd};
+use super::target::Target;
 use super::threads::{CALL_STACK, lock, once};
 use rustix::io::{self, Errno};
 use rustix::thread::{self, CapabilitySets};
@@ -35,7 +34,8 @@ pub struct Rights {
     /// The broker's own, with the filter that the command has; read when first needed.
     own: OnceLock<Credentials>,
     known: Mutex<Known>,
-    domains: NestedLandlocks,
+    /// The Landlock domains that processes put themselves in.
+    pub domains: NestedLandlocks,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,23 +68,9 @@ impl Rights {
         *lock(&self.known) = Known::Diverged;
     }
 
-    /// Notes that a target is about to put itself in a Landlock domain of its own, by this ruleset.
-    ///
-    /// # Errors
-    /// Returns [`Errno::PERM`] if it must not.
-    pub fn note_domain(&self, request: &Request<'_>, ruleset: TargetFd) -> io::Result<()> {
-        self.domains.note(request, ruleset)
-    }
-
-    /// The Landlock domain of its own that `target` is in.
-    pub fn nested_landlock(&self, target: Target) -> io::Result<NestedLandlock> {
-        self.domains.of(target)
-    }
-
     /// Whether `target` has exactly the broker's rights, so that acting for it gives it no more.
     pub fn are_those_of(&self, target: Target) -> io::Result<bool> {
-        Ok(self.nested_landlock(target)? == NestedLandlock::None
-            && self.are_credentials_of(target)?)
+        Ok(self.domains.of(target)? == NestedLandlock::None && self.are_credentials_of(target)?)
     }
 
     /// The same for what Landlock is not asked about.
@@ -119,7 +105,7 @@ impl Rights {
         target: Target,
         work: impl FnOnce() -> io::Result<R> + Send,
     ) -> io::Result<R> {
-        match self.nested_landlock(target)? {
+        match self.domains.of(target)? {
             NestedLandlock::None => self.with_credentials_of(target, work),
             _ => Err(Errno::ACCESS),
         }

@@ -353,7 +353,7 @@ impl Answerer {
             // ruleset there meanwhile, the broker may do for it what that forbids.
             RegisterCall::Domain(ruleset) => {
                 request.forget_earlier();
-                self.rights.note_domain(request, ruleset)?;
+                self.rights.domains.note(request, ruleset)?;
                 CONTINUE
             }
             RegisterCall::Signal(call) => self.signals.judge(request, &call),

@@ -222,7 +222,7 @@ fn free_port(judge: &Judge) -> io::Result<u16> {
 /// # Errors
 /// Returns [`Errno::ACCESS`] if one can.
 fn must_be_free_to_reach(judge: &Judge, target: Target, endpoint: &Endpoint) -> io::Result<()> {
-    match (judge.rights.nested_landlock(target)?, endpoint) {
+    match (judge.rights.domains.of(target)?, endpoint) {
         (NestedLandlock::None, _)
         | (NestedLandlock::Files, Endpoint::Internet(_) | Endpoint::Unspecified) => Ok(()),
         _ => Err(Errno::ACCESS),

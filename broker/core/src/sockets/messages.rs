@@ -211,7 +211,7 @@ impl Sending<'_> {
         };
         judge.note_peer(target, &peer);
         // Finding a path and writing to a socket are rights: they must be the target's own.
-        if judge.rights.nested_landlock(target)? != NestedLandlock::None
+        if judge.rights.domains.of(target)? != NestedLandlock::None
             || !judge.rights.are_those_of(target)?
                 && !rights::of_this_thread()?.act_as(&target.status()?.credentials()?)
         {
