@@ -23,7 +23,7 @@ const KEPT_MAX: usize = 8;
 pub fn with<R>(thread: Pid, work: impl Fn(BorrowedFd<'_>) -> io::Result<R>) -> io::Result<R> {
     match work(known(thread)?.as_fd()) {
         Err(Errno::SRCH) => {
-            forget(thread);
+            lock(&RECENT).retain(|(known, _)| *known != thread);
             work(known(thread)?.as_fd())
         }
         result => result,
@@ -35,41 +35,38 @@ fn known(thread: Pid) -> io::Result<Arc<OwnedFd>> {
     if let Some((_, pidfd)) = recent.iter().find(|(known, _)| *known == thread) {
         return Ok(Arc::clone(pidfd));
     }
-    let pidfd = match open(thread) {
-        Err(Errno::INVAL) => {
-            let process = Pid::from_raw(Status::of(thread)?.process()?).ok_or(Errno::SRCH)?;
-            let pidfd = Arc::new(process::pidfd_open(process, PidfdFlags::empty())?);
-            if process != thread {
-                // Looked at each time: it may have a table of its own by the next.
-                let ids = [process, thread].map(|id| id.as_raw_pid());
-                return if share_descriptors(ids) { Ok(pidfd) } else { Err(Errno::PERM) };
-            }
-            pidfd
-        }
-        pidfd => Arc::new(pidfd?),
-    };
+    let (pidfd, process) = open(thread)?;
+    let pidfd = Arc::new(pidfd);
+    if let Some(process) = process.filter(|process| *process != thread) {
+        // Looked at each time: it may have a table of its own by the next.
+        let ids = [process, thread].map(|id| id.as_raw_pid());
+        return if share_descriptors(ids) { Ok(pidfd) } else { Err(Errno::PERM) };
+    }
     recent.truncate(KEPT_MAX - 1);
     recent.push_front((thread, Arc::clone(&pidfd)));
     Ok(pidfd)
 }
 
-/// A handle of a thread, which may have a descriptor table of its own (Linux 6.9).
+/// A handle of a thread, which may have a descriptor table of its own; before Linux 6.9 there is none but that of its
+/// process, which is returned then.
 ///
 /// # Errors
-/// Returns what pidfd_open(2) returns; [`Errno::INVAL`] before Linux 6.9.
-pub(super) fn open(thread: Pid) -> io::Result<OwnedFd> {
+/// Returns what pidfd_open(2) returns.
+pub(super) fn open(thread: Pid) -> io::Result<(OwnedFd, Option<Pid>)> {
     const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
-    process::pidfd_open(thread, PIDFD_THREAD)
+    match process::pidfd_open(thread, PIDFD_THREAD) {
+        Err(Errno::INVAL) => {
+            let process = Status::of(thread).map_err(|_| Errno::SRCH)?.process()?;
+            let process = Pid::from_raw(process).ok_or(Errno::SRCH)?;
+            Ok((process::pidfd_open(process, PidfdFlags::empty())?, Some(process)))
+        }
+        handle => Ok((handle?, None)),
+    }
 }
 
 /// Forgets all handles, when there is nothing to do.
 pub fn forget_all() {
     lock(&RECENT).clear();
-}
-
-fn forget(thread: Pid) {
-    let mut recent = lock(&RECENT);
-    recent.retain(|(known, _)| *known != thread);
 }
 
 /// Whether two threads have the same table of descriptors (kcmp(2)).

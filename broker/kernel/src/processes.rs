@@ -16,7 +16,7 @@ use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
-use rustix::process::{self, Pid, PidfdFlags};
+use rustix::process::{self, Pid};
 use std::ffi::c_long;
 
 /// What is changed of a process or thread, and where its memory holds how.
@@ -107,14 +107,7 @@ impl Member {
     ) -> io::Result<Self> {
         // rustix takes no negative numbers.
         let id = Some(id).filter(|id| *id > 0).and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-        let (handle, is_of_thread) = match pidfds::open(id) {
-            Err(Errno::INVAL) => {
-                let process = Status::of(id).map_err(|_| Errno::SRCH)?.process()?;
-                let process = Pid::from_raw(process).ok_or(Errno::SRCH)?;
-                (process::pidfd_open(process, PidfdFlags::empty())?, false)
-            }
-            handle => (handle?, true),
-        };
+        let (handle, of_process) = pidfds::open(id)?;
         let status = Status::of(id).map_err(|_| Errno::SRCH)?;
         let process = Pid::from_raw(status.process()?).ok_or(Errno::SRCH)?;
         // While it has this parent, and that one its own, no number in the line is another's; and its own
@@ -140,7 +133,7 @@ impl Member {
         if !is_of_command || !Status::of(first)?.credentials()?.is_filtered_as(command) {
             return Err(Errno::PERM);
         }
-        Ok(Self { id, process, handle, is_of_thread, status })
+        Ok(Self { id, process, handle, is_of_thread: of_process.is_none(), status })
     }
 
     /// The id of its process.
