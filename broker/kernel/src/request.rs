@@ -213,7 +213,7 @@ impl<'a> Request<'a> {
     /// The same, with the call still to be answered. Returns the number there.
     ///
     /// # Errors
-    /// Returns [`Errno::MFILE`] if the target may have no more.
+    /// Returns [`Errno::MFILE`] if the target may have no more, [`Errno::NOENT`] if it does not wait any more.
     pub fn give(&self, descriptor: BorrowedFd<'_>, close_on_exec: bool) -> io::Result<TargetFd> {
         self.listener.add(self.call.id, descriptor, Number::Free, close_on_exec)
     }
@@ -241,14 +241,6 @@ impl Confirmed<'_> {
     /// Whether it holds still.
     pub fn holds(self) -> bool {
         self.0.confirm().is_ok()
-    }
-
-    /// Puts a duplicate of `descriptor` into the target and returns its number there.
-    ///
-    /// # Errors
-    /// Returns [`Errno::MFILE`] if the target may have no more.
-    pub fn give(self, descriptor: BorrowedFd<'_>, close_on_exec: bool) -> io::Result<TargetFd> {
-        self.0.give(descriptor, close_on_exec)
     }
 
     /// Puts a duplicate of `descriptor` in the place of the target's descriptor `number`, as dup2(2)

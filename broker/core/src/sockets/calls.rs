@@ -330,18 +330,18 @@ pub(crate) fn make_socket(
     // Such a one is the same, whoever makes it.
     let alike = if is_mute { Ok(true) } else { judge.rights.are_credentials_of(request.target()) };
     let made = alike.and_then(|alike| match alike {
-        true if is_open => Ok((udp::open(kind, flags)?, request.confirm()?)),
-        true => Ok((make(kind, flags, rules)?, request.confirm()?)),
+        true if is_open => udp::open(kind, flags),
+        true => make(kind, flags, rules),
         false => Err(Errno::ACCESS),
     });
-    let (socket, by) = match made {
-        Ok(made) => made,
+    let socket = match made {
+        Ok(socket) => socket,
         // The kernel would make one that is not mute.
         Err(errno) if is_mute => return Err(errno),
         // CONTINUE: registers decide on the kind, which is permitted; its addresses are judged when it is used.
         Err(_) => return CONTINUE,
     };
-    let number = by.give(socket.as_fd(), flags.contains(SocketFlags::CLOEXEC));
+    let number = request.give(socket.as_fd(), flags.contains(SocketFlags::CLOEXEC));
     if let Ok(number) = number
         && target::duplicates_are_refused()
     {
@@ -432,7 +432,7 @@ fn pair(judge: &Judge, request: &Request<'_>, kind: i32, numbers: TargetAddress)
     let close_on_exec = flags.contains(SocketFlags::CLOEXEC);
     let mut written = Vec::with_capacity(8);
     for socket in [&one, &two] {
-        let number = by.give(socket.as_fd(), close_on_exec)?;
+        let number = request.give(socket.as_fd(), close_on_exec)?;
         written.extend(number.raw().to_ne_bytes());
     }
     by.write(&memory, numbers, &written)
