@@ -1,12 +1,12 @@
 //! What compiled code expects of a runtime, which no C library supplies here: memory routines (C11 7.24),
 //! and what becomes of a panic.
 //!
-//! The loops read volatile, so that the compiler cannot recognise what they do and turn them into calls
+//! The loops read and write volatile, so that the compiler cannot recognise what they do and turn them into calls
 //! of themselves. The launcher moves a few hundred bytes, so that speed does not matter.
 
 #![allow(unsafe_code)]
 
-use crate::{arch, sys};
+use crate::sys;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
@@ -19,16 +19,22 @@ extern "C" fn rust_eh_personality() {}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
-    // SAFETY: the caller gives `count` readable and writable bytes that do not overlap.
-    unsafe { arch::copy(to, from, count) };
+    for index in 0..count {
+        // SAFETY: the caller gives `count` readable bytes.
+        let byte = unsafe { byte(from, index) };
+        // SAFETY: and as many writable ones, which do not overlap.
+        unsafe { set(to, index, byte) };
+    }
     to
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memset(to: *mut u8, value: i32, count: usize) -> *mut u8 {
     let [byte, ..] = value.to_le_bytes();
-    // SAFETY: the caller gives `count` writable bytes.
-    unsafe { arch::fill(to, byte, count) };
+    for index in 0..count {
+        // SAFETY: the caller gives `count` writable bytes.
+        unsafe { set(to, index, byte) };
+    }
     to
 }
 
@@ -69,4 +75,13 @@ unsafe fn byte(start: *const u8, index: usize) -> u8 {
     let address = unsafe { start.add(index) };
     // SAFETY: readable by the same contract.
     unsafe { address.read_volatile() }
+}
+
+/// # Safety
+/// `start` must point to more than `index` writable bytes.
+unsafe fn set(start: *mut u8, index: usize, byte: u8) {
+    // SAFETY: within the bytes that the caller vouches for.
+    let address = unsafe { start.add(index) };
+    // SAFETY: writable by the same contract.
+    unsafe { address.write_volatile(byte) };
 }

@@ -71,27 +71,3 @@ pub(crate) unsafe fn clone<T>(
     }
     result
 }
-
-/// Copies bytes.
-///
-/// # Safety
-/// There must be `count` readable and `count` writable bytes that do not overlap.
-pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, count: usize) {
-    // SAFETY: by the caller's contract; the direction flag is clear (supplement 3.2.1).
-    unsafe {
-        asm!("rep movsb", inout("rcx") count => _, inout("rdi") to => _, inout("rsi") from => _,
-             options(nostack, preserves_flags));
-    }
-}
-
-/// Sets bytes.
-///
-/// # Safety
-/// There must be `count` writable bytes.
-pub(crate) unsafe fn fill(to: *mut u8, byte: u8, count: usize) {
-    // SAFETY: by the caller's contract; the direction flag is clear (supplement 3.2.1).
-    unsafe {
-        asm!("rep stosb", inout("rcx") count => _, inout("rdi") to => _, in("al") byte,
-             options(nostack, preserves_flags));
-    }
-}
