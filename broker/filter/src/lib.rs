@@ -31,6 +31,7 @@ mod words;
 
 pub use arch::Arch;
 pub use syscall::Syscall;
+pub use uapi::CLONE_NAMESPACES;
 pub use variant::Variant;
 #[cfg(any(test, feature = "tests"))]
 pub use words::{Entry, describe};

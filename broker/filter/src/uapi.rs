@@ -28,6 +28,15 @@ pub(crate) use linux_raw_sys::ptrace::{
     PTRACE_ATTACH, PTRACE_SEIZE, PTRACE_TRACEME, SECCOMP_FILTER_FLAG_NEW_LISTENER,
 };
 
+/// The flags of clone(2) that make namespaces.
+pub const CLONE_NAMESPACES: u32 = CLONE_NEWNS
+    | CLONE_NEWCGROUP
+    | CLONE_NEWUTS
+    | CLONE_NEWIPC
+    | CLONE_NEWUSER
+    | CLONE_NEWPID
+    | CLONE_NEWNET;
+
 // include/linux/socket.h, include/uapi/linux/in.h
 /// The rest of `type` is SOCK_NONBLOCK and SOCK_CLOEXEC, or EINVAL.
 pub(crate) const SOCK_TYPE_MASK: u32 = 0xf;

@@ -2,7 +2,6 @@
 
 pub(crate) mod ancillary;
 pub(crate) mod decode;
-mod denied;
 pub(crate) mod how;
 pub(crate) mod ipc;
 pub(crate) mod metadata;

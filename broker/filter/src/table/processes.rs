@@ -181,14 +181,6 @@ pub(super) const ROWS: &[Row] = &[
 const KNOWN_OPERATIONS: &[u32] =
     &[PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_SET_SECCOMP];
 
-const CLONE_NAMESPACES: u32 = CLONE_NEWNS
-    | CLONE_NEWCGROUP
-    | CLONE_NEWUTS
-    | CLONE_NEWIPC
-    | CLONE_NEWUSER
-    | CLONE_NEWPID
-    | CLONE_NEWNET;
-
 /// What unshare may take apart. A list of the harmless: newer flags imply namespaces without naming one.
 const UNSHARE_HARMLESS: u32 =
     CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM;
