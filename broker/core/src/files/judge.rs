@@ -11,7 +11,7 @@ use super::metadata::{self, Prepared};
 use super::shared::Shared;
 use super::task::{Done, Task};
 use super::verdict::{FileVerdict, Judged, LandlockReason};
-use super::view::{Reads, View};
+use super::view::View;
 use super::walk::Lost;
 use super::{changes, exceptions, moves, opens, questions, terminals};
 use crate::call::decode::{FileCall, Question};
@@ -79,11 +79,7 @@ impl Judge {
         {
             return FileVerdict::Answer(answer);
         }
-        let truncates = view.brokers_truncation && opens::truncates_unseen(call);
-        if truncates
-            || view.grants.reads == Reads::More && opens::may_read(call)
-            || view.shared_input.is_some() && opens::writes_content(call)
-        {
+        if opens::is_own(view, call) {
             return FileVerdict::Answer(self.judge_own(request, call));
         }
         let judged = match view.brokers_writes() {

@@ -35,27 +35,21 @@ use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Whether the call can open something for reading, as far as registers say.
-pub(crate) fn may_read(call: &FileCall) -> bool {
-    match call {
-        FileCall::Open(_, how) => how.flags & OFlags::RWMODE != OFlags::WRONLY,
-        FileCall::Truncate(..)
-        | FileCall::Create(..)
-        | FileCall::Remove(..)
-        | FileCall::Rename(..)
-        | FileCall::Link(..) => false,
-    }
-}
-
-/// Whether the call writes to a file that is there, or can later.
-pub(crate) fn writes_content(call: &FileCall) -> bool {
-    match call {
-        FileCall::Open(_, how) => changes(how.flags),
-        FileCall::Truncate(..) => true,
+/// Whether the broker alone answers the call, as Landlock would let be read or written what is denied, as far as registers
+/// say.
+pub(crate) fn is_own(view: &View, call: &FileCall) -> bool {
+    let flags = match call {
+        FileCall::Open(_, how) => how.flags,
+        FileCall::Truncate(..) => return view.brokers_truncation || view.shared_input.is_some(),
         FileCall::Create(..) | FileCall::Remove(..) | FileCall::Rename(..) | FileCall::Link(..) => {
-            false
+            return false;
         }
-    }
+    };
+    // A Landlock without truncation sees only that an open writes.
+    let is_unseen = flags & (OFlags::RWMODE | OFlags::TRUNC | OFlags::PATH) == OFlags::TRUNC;
+    view.brokers_truncation && is_unseen
+        || view.grants.reads == Reads::More && flags & OFlags::RWMODE != OFlags::WRONLY
+        || view.shared_input.is_some() && changes(flags)
 }
 
 /// Judges an open where Landlock lets nothing be opened that the rules do not, but not all that they do.
@@ -132,20 +126,6 @@ pub(crate) fn judge_truncate(
     let object = path::resolve(target, arg.directory, &path, true, false)?;
     let reason = content(view, &object)?;
     Ok(reason.map_or_else(|| Task::Truncate(object, length).into(), Judged::Landlock))
-}
-
-/// Whether a call changes a file's length without being one that writes, which is all that a Landlock
-/// without truncation sees.
-pub(crate) fn truncates_unseen(call: &FileCall) -> bool {
-    match call {
-        FileCall::Truncate(..) => true,
-        FileCall::Open(_, how) => {
-            how.flags & (OFlags::RWMODE | OFlags::TRUNC | OFlags::PATH) == OFlags::TRUNC
-        }
-        FileCall::Create(..) | FileCall::Remove(..) | FileCall::Rename(..) | FileCall::Link(..) => {
-            false
-        }
-    }
 }
 
 /// Judges a truncate to `length` that the broker does, or refuses.
