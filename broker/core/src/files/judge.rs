@@ -69,14 +69,7 @@ impl Judge {
         if call.redirects_paths() {
             self.observer.forget();
         }
-        if let Some(shared) = &self.shared
-            && let Some(answer) = self.judge_shared(shared, request, call)
-        {
-            return FileVerdict::Answer(answer);
-        }
-        if opens::is_unnamed(call)
-            && let Some(answer) = self.judge_unnamed(request, call)
-        {
+        if let Some(answer) = self.judge_elsewhere(request, call) {
             return FileVerdict::Answer(answer);
         }
         if opens::is_own(view, call) {
@@ -136,26 +129,19 @@ impl Judge {
         self.rights.member(process).is_ok()
     }
 
-    /// What names an entry of /dev/shm: the broker does it where the command's own are. None if nothing
-    /// there is named, or if the broker cannot act as the target.
-    fn judge_shared(
-        &self,
-        shared: &Shared,
-        request: &Request<'_>,
-        call: &FileCall,
-    ) -> Option<io::Result<Done>> {
+    /// What names an entry of /dev/shm, or asks for a file that never gets a name: the broker does it where the command's
+    /// own are. None if it does neither, or if the broker cannot act as the target.
+    fn judge_elsewhere(&self, request: &Request<'_>, call: &FileCall) -> Option<io::Result<Done>> {
         let target = request.target();
         // Whoever looks at the call afterwards has the same copy of its paths.
-        let named = Shared::named(target, call)?;
-        let judge = || shared.judge(&self.view, call, &named);
-        let done = self.rights.with_those_of(target, || Ok(self.perform(request, judge)));
-        Some(done.ok()?.unwrap_or_else(Err))
-    }
-
-    /// The same of a file that never gets a name.
-    fn judge_unnamed(&self, request: &Request<'_>, call: &FileCall) -> Option<io::Result<Done>> {
-        let target = request.target();
-        let judge = || opens::judge_unnamed(&self.view, target, call);
+        let shared = self.shared.as_ref().and_then(|it| Some((it, Shared::named(target, call)?)));
+        if shared.is_none() && !opens::is_unnamed(call) {
+            return None;
+        }
+        let judge = || match &shared {
+            Some((shared, named)) => shared.judge(&self.view, call, named).map_err(Some),
+            None => opens::judge_unnamed(&self.view, target, call),
+        };
         let done = self.rights.with_those_of(target, || Ok(self.perform(request, judge)));
         done.ok()?.map_or_else(|errno| errno.map(Err), Some)
     }
