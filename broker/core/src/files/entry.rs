@@ -17,7 +17,7 @@ use kernel::request::Confirmed;
 use kernel::target::Target;
 use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{self, AtFlags, FileType, Mode, RenameFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode};
 use rustix::io::{self, Errno};
 use rustix::process::Signal;
 use std::ffi::OsStr;
@@ -152,44 +152,9 @@ impl Entry {
         masked(&self.parent, asked, umask)
     }
 
-    /// mkdir(2) for a target that waits, as all that follow.
-    pub(crate) fn make_directory(&self, _: Confirmed<'_>, mode: Mode) -> io::Result<()> {
-        fs::mkdirat(&self.parent, &self.last[..], mode)
-    }
-
-    /// mknod(2) of anything but a device.
-    pub(crate) fn make_node(
-        &self,
-        _: Confirmed<'_>,
-        file_type: FileType,
-        mode: Mode,
-    ) -> io::Result<()> {
-        fs::mknodat(&self.parent, &self.last[..], file_type, mode, 0)
-    }
-
-    /// symlink(2).
-    pub(crate) fn make_symlink(&self, _: Confirmed<'_>, text: &[u8]) -> io::Result<()> {
-        fs::symlinkat(text, &self.parent, &self.last[..])
-    }
-
-    /// unlink(2) and rmdir(2).
+    /// unlink(2) and rmdir(2), for a target that waits.
     pub(crate) fn remove(&self, _: Confirmed<'_>, flags: AtFlags) -> io::Result<()> {
         fs::unlinkat(&self.parent, &self.last[..], flags)
-    }
-
-    /// rename(2).
-    pub(crate) fn rename_to(
-        &self,
-        _: Confirmed<'_>,
-        new: &Self,
-        flags: RenameFlags,
-    ) -> io::Result<()> {
-        fs::renameat_with(&self.parent, &self.last[..], &new.parent, &new.last[..], flags)
-    }
-
-    /// link(2) of an object that is held.
-    pub(crate) fn link_to(&self, _: Confirmed<'_>, object: &Object) -> io::Result<()> {
-        fs::linkat(fs::CWD, object.link(), &self.parent, &self.last[..], AtFlags::SYMLINK_FOLLOW)
     }
 }
 

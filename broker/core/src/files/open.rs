@@ -107,26 +107,22 @@ fn may_be_link(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
 /// What the broker adds: neither its own children nor its terminal are concerned.
 const OURS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
 
-/// Opens an object that is held.
-pub(crate) fn open(
-    _: Confirmed<'_>,
-    object: &Object,
-    how: &OpenHow,
-    umask: Mode,
-) -> io::Result<OwnedFd> {
-    open_held(object, how, umask)
-}
-
-/// Opens a FIFO, which waits for its other end (fifo(7)), until the target is gone, or has a signal to handle. The other
-/// end is never opened to let the open end, which whoever waits for that would notice.
+/// Opens an object that is held, of this kind. A FIFO waits for its other end (fifo(7)), until the target is gone, or has
+/// a signal to handle. The other end is never opened to let the open end, which whoever waits for that would notice.
 ///
 /// # Errors
 /// Returns what open(2) returns, and as [`wait_for`].
-pub(crate) fn open_fifo(by: Confirmed<'_>, object: Object, how: OpenHow) -> io::Result<OwnedFd> {
-    let waits = how.flags & OFlags::RWMODE != OFlags::RDWR && !how.flags.contains(OFlags::NONBLOCK);
-    match waits {
-        true => wait_for(by, move || open_held(&object, &how, Mode::empty())),
-        false => open_held(&object, &how, Mode::empty()),
+pub(crate) fn open(
+    by: Confirmed<'_>,
+    object: Object,
+    kind: FileType,
+    how: OpenHow,
+    umask: Mode,
+) -> io::Result<OwnedFd> {
+    let ends = how.flags & OFlags::RWMODE != OFlags::RDWR && !how.flags.contains(OFlags::NONBLOCK);
+    match kind == FileType::Fifo && ends {
+        true => wait_for(by, move || open_held(&object, &how, umask)),
+        false => open_held(&object, &how, umask),
     }
 }
 
@@ -156,13 +152,13 @@ fn open_held(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd>
 
 /// Opens a regular file that is held without heeding O_TRUNC; the second descriptor is for that.
 pub(crate) fn open_untruncated(
-    by: Confirmed<'_>,
+    _: Confirmed<'_>,
     object: &Object,
     how: &OpenHow,
 ) -> io::Result<(OwnedFd, OwnedFd)> {
     let writer = object.open(OFlags::WRONLY | OURS, Mode::empty())?;
     let how = OpenHow { flags: how.flags - OFlags::TRUNC, ..*how };
-    Ok((open(by, object, &how, Mode::empty())?, writer))
+    Ok((open_held(object, &how, Mode::empty())?, writer))
 }
 
 /// Creates and opens an entry: a file of the reserve, if one can take its place.

@@ -94,30 +94,26 @@ impl Task {
 
     /// Does it for a target that waits.
     pub(crate) fn perform(self, by: Confirmed<'_>, umask: Mode) -> io::Result<Done> {
-        let nothing = |()| Done::Nothing;
         let opened =
-            |file, how: OpenHow, after| Done::Opened(Opened { file, flags: how.flags, after });
-        match self {
-            Self::Open(object, FileType::Fifo, how) => {
-                open::open_fifo(by, object, how).map(|file| opened(file, how, After::PipeEnd))
-            }
+            |file, how: OpenHow, after| Ok(Done::Opened(Opened { file, flags: how.flags, after }));
+        let done = match self {
             Self::Open(object, kind, how) => {
                 // Without a name it can be a pipe.
-                let after = if kind == FileType::Unknown { After::PipeEnd } else { After::Nothing };
-                open::open(by, &object, &how, umask).map(|file| opened(file, how, after))
+                let is_end = matches!(kind, FileType::Fifo | FileType::Unknown);
+                let after = if is_end { After::PipeEnd } else { After::Nothing };
+                return opened(open::open(by, object, kind, how, umask)?, how, after);
             }
             Self::OpenThenTruncate(object, how) => {
                 let (file, writer) = open::open_untruncated(by, &object, &how)?;
-                Ok(opened(file, how, After::Truncate(writer)))
+                return opened(file, how, After::Truncate(writer));
             }
             Self::CreateFile(entry, how, reserve) => {
-                let reserve = reserve.as_deref();
-                open::create(by, &entry, &how, umask, reserve)
-                    .map(|file| opened(file, how, After::Created(Box::new(entry))))
+                let file = open::create(by, &entry, &how, umask, reserve.as_deref())?;
+                return opened(file, how, After::Created(Box::new(entry)));
             }
             Self::MakeGitLink(entry, how) => {
-                open::create_with(by, &entry, &how, umask, git_links::COMMON)
-                    .map(|lost| opened(lost, how, After::Created(Box::new(entry))))
+                let lost = open::create_with(by, &entry, &how, umask, git_links::COMMON)?;
+                return opened(lost, how, After::Created(Box::new(entry)));
             }
             Self::MakeDirectory(entry, mode, reserve) => {
                 let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -125,27 +121,33 @@ impl Task {
                 let placed = reserve.map(|(reserve, need)| {
                     (reserve.make(by, &entry, how, need), reserve.is_all_for(need))
                 });
-                let made = match placed {
+                match placed {
                     Some((Some(_), _)) => Ok(()),
                     // Another thread made it, or took the last one, since.
                     Some((None, true)) => {
                         Err(entry.hold_itself().map_or(Errno::ACCESS, |_| Errno::EXIST))
                     }
-                    _ => entry.make_directory(by, how.0),
-                };
-                made.map(nothing)
+                    _ => fs::mkdirat(entry.parent(), entry.last(), how.0),
+                }
             }
             Self::MakeNode(entry, file_type, mode) => {
-                entry.make_node(by, file_type, entry.mode(mode, umask)).map(nothing)
+                let mode = entry.mode(mode, umask);
+                fs::mknodat(entry.parent(), entry.last(), file_type, mode, 0)
             }
-            Self::MakeSymlink(entry, text) => entry.make_symlink(by, &text).map(nothing),
-            Self::Remove(entry, flags) => entry.remove(by, flags).map(nothing),
-            Self::Rename(old, new, flags) => old.rename_to(by, &new, flags).map(nothing),
-            Self::Link(object, entry) => entry.link_to(by, &object).map(nothing),
-            Self::Truncate(object, length) => entry::truncate(by, &object, length).map(nothing),
-            Self::Nothing => Ok(Done::Nothing),
+            Self::MakeSymlink(entry, text) => fs::symlinkat(text, entry.parent(), entry.last()),
+            Self::Remove(entry, flags) => entry.remove(by, flags),
+            Self::Rename(old, new, flags) => {
+                fs::renameat_with(old.parent(), old.last(), new.parent(), new.last(), flags)
+            }
+            Self::Link(object, entry) => {
+                let follow = AtFlags::SYMLINK_FOLLOW;
+                fs::linkat(fs::CWD, object.link(), entry.parent(), entry.last(), follow)
+            }
+            Self::Truncate(object, length) => entry::truncate(by, &object, length),
+            Self::Nothing => Ok(()),
             Self::Refuse(errno, _) => Err(errno),
-        }
+        };
+        done.map(|()| Done::Nothing)
     }
 }
 
