@@ -9,6 +9,13 @@ pub struct Access {
     pub write: bool,
 }
 
+/// Which kind of access is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+}
+
 impl Access {
     pub const NONE: Access = Access { read: false, write: false };
     pub const ALL: Access = Access { read: true, write: true };

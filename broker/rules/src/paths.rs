@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as PathComponent, Path, PathBuf};
 use std::sync::Arc;
 
-pub use super::access::{Access, Names};
+pub use super::access::{Access, Kind, Names};
 use super::files::Files;
 use super::pattern::Pattern;
 pub use super::pattern::covers;
@@ -147,37 +147,27 @@ impl Cursor {
 
     /// The verdict on the path the cursor stands at.
     pub fn access(&self) -> Access {
-        let (read, write) = (self.read.verdict.permits(), self.write.verdict.permits());
-        Access { read, write: read && write }
+        Access { read: self.permits(Kind::Read), write: self.permits(Kind::Write) }
     }
 
-    /// The rule that the verdict on reads rests on; none if no rule concerns it.
-    pub fn read_basis(&self) -> Option<Basis<'_>> {
-        self.basis(self.read.verdict.basis())
+    /// The same of one kind.
+    pub fn permits(&self, kind: Kind) -> bool {
+        self.progress(kind).verdict.permits()
     }
 
-    /// The same for the verdict on writes.
-    pub fn write_basis(&self) -> Option<Basis<'_>> {
-        self.basis(self.decides_on_writes().verdict.basis())
+    /// The rule that the verdict rests on; none if no rule concerns it.
+    pub fn basis(&self, kind: Kind) -> Option<Basis<'_>> {
+        self.progress(kind).verdict.basis().map(|rule| self.tree.basis(rule))
     }
 
     /// The rule that wants the entry to stay as it is.
     pub fn kept_by(&self) -> Option<Basis<'_>> {
-        self.basis(self.kept)
+        self.kept.map(|rule| self.tree.basis(rule))
     }
 
-    fn basis(&self, rule: Option<usize>) -> Option<Basis<'_>> {
-        rule.map(|rule| self.tree.basis(rule))
-    }
-
-    /// Whether no rule further inside can change the verdict on reads.
-    pub fn read_settled(&self) -> bool {
-        self.read.live.is_empty()
-    }
-
-    /// Whether no rule further inside can change the verdict on writes.
-    pub fn write_settled(&self) -> bool {
-        self.decides_on_writes().live.is_empty()
+    /// Whether no rule further inside can change the verdict.
+    pub fn is_settled(&self, kind: Kind) -> bool {
+        self.progress(kind).live.is_empty()
     }
 
     /// Whether the entry may be made, removed or replaced, as far as its own name goes.
@@ -216,9 +206,9 @@ impl Cursor {
         })
     }
 
-    /// The names inside that could lead to another verdict on reads.
-    pub fn read_names(&self) -> Names {
-        Names::of(self.tree.next(&self.places, self.read.changes(), false))
+    /// The names inside that could lead to another verdict.
+    pub fn names(&self, kind: Kind) -> Names {
+        Names::of(self.tree.next(&self.places, self.progress(kind).changes(), false))
     }
 
     /// The names inside that lead to another verdict on reads by rules the depth of which is known: what
@@ -229,15 +219,13 @@ impl Cursor {
         Some(Names::of(names))
     }
 
-    /// The names inside that could lead to another verdict on writes.
-    pub fn write_names(&self) -> Names {
-        Names::of(self.tree.next(&self.places, self.decides_on_writes().changes(), false))
-    }
-
-    /// What has to change for the verdict on writes to do so: where only reads are closed, that on reads.
-    fn decides_on_writes(&self) -> &Progress {
+    /// What has to change for the verdict to do so: where only reads are closed, for writes as well that on reads.
+    fn progress(&self, kind: Kind) -> &Progress {
         let only_reads_are_closed = self.write.verdict.permits() && !self.read.verdict.permits();
-        if only_reads_are_closed { &self.read } else { &self.write }
+        match kind {
+            Kind::Write if !only_reads_are_closed => &self.write,
+            _ => &self.read,
+        }
     }
 }
 
@@ -427,13 +415,13 @@ mod tests {
         ] {
             let cursor = rules.cursor(Path::new(path)).unwrap();
             assert_eq!(cursor.access().write, writable, "{path}");
-            assert_eq!(cursor.write_settled(), settled, "{path}");
+            assert_eq!(cursor.is_settled(Kind::Write), settled, "{path}");
         }
-        let names = |path: &str| rules.cursor(Path::new(path)).unwrap().write_names();
+        let names = |path: &str| rules.cursor(Path::new(path)).unwrap().names(Kind::Write);
         assert_eq!(names("/r/a"), exactly(&["b"]));
         assert_eq!(names("/r/a/b"), exactly(&["c"]));
         let cursor = rules.cursor(Path::new("/r/a/b")).unwrap();
-        assert_eq!(cursor.write_basis().unwrap().0, List::AllowWriteInside);
+        assert_eq!(cursor.basis(Kind::Write).unwrap().0, List::AllowWriteInside);
         assert!(cursor.leads_on());
     }
 
@@ -478,9 +466,9 @@ mod tests {
         ] {
             let cursor = cursor(&rules, path);
             assert_eq!(cursor.access().write, writable, "{path}");
-            assert_eq!(cursor.write_settled(), settled, "{path}");
+            assert_eq!(cursor.is_settled(Kind::Write), settled, "{path}");
         }
-        assert_eq!(cursor(&rules, "/r/s").write_names(), exactly(&["open"]));
+        assert_eq!(cursor(&rules, "/r/s").names(Kind::Write), exactly(&["open"]));
     }
 
     #[test]
@@ -504,8 +492,8 @@ mod tests {
         ] {
             assert_eq!(rules.access(Path::new(path)).write, writable, "{path}");
         }
-        assert!(cursor(&rules, "/sys").write_settled());
-        assert!(!cursor(&rules, "/proc").write_settled());
+        assert!(cursor(&rules, "/sys").is_settled(Kind::Write));
+        assert!(!cursor(&rules, "/proc").is_settled(Kind::Write));
     }
 
     #[test]
@@ -553,20 +541,20 @@ mod tests {
             ("/open", true, exactly(&[]), true, exactly(&[])),
         ] {
             let cursor = cursor(&rules, path);
-            assert_eq!(cursor.read_settled(), read, "reads at {path}");
-            assert_eq!(cursor.read_names(), read_names, "reads at {path}");
-            assert_eq!(cursor.write_settled(), write, "writes at {path}");
-            assert_eq!(cursor.write_names(), write_names, "writes at {path}");
+            assert_eq!(cursor.is_settled(Kind::Read), read, "reads at {path}");
+            assert_eq!(cursor.names(Kind::Read), read_names, "reads at {path}");
+            assert_eq!(cursor.is_settled(Kind::Write), write, "writes at {path}");
+            assert_eq!(cursor.names(Kind::Write), write_names, "writes at {path}");
         }
     }
 
     #[test]
     fn a_deny_glob_stays_live_below_and_only_within_what_is_open() {
         let rules = rules(&["/r"], &["/**/.env"], &[], &[]);
-        assert_eq!(rules.root().write_names(), exactly(&["r"]));
-        assert!(cursor(&rules, "/other").write_settled());
-        assert_eq!(cursor(&rules, "/r/a/b").write_names(), Names::Any);
-        assert!(cursor(&rules, "/r/a/.env").write_settled());
+        assert_eq!(rules.root().names(Kind::Write), exactly(&["r"]));
+        assert!(cursor(&rules, "/other").is_settled(Kind::Write));
+        assert_eq!(cursor(&rules, "/r/a/b").names(Kind::Write), Names::Any);
+        assert!(cursor(&rules, "/r/a/.env").is_settled(Kind::Write));
     }
 
     #[test]
@@ -730,8 +718,8 @@ mod tests {
                 };
                 for name in NAMES {
                     let child: Vec<&str> = path.iter().copied().chain([name]).collect();
-                    let read = read.or(fixed(cursor.read_names(), name, access.read));
-                    let write = write.or(fixed(cursor.write_names(), name, access.write));
+                    let read = read.or(fixed(cursor.names(Kind::Read), name, access.read));
+                    let write = write.or(fixed(cursor.names(Kind::Write), name, access.write));
                     pending.push((child, rules.enter(&cursor, name.as_bytes()), read, write));
                 }
             }

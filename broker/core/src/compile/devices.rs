@@ -8,7 +8,7 @@
 
 use super::device_mounts::{DEVICES, Place};
 use super::grants::Builder;
-use super::kind::Kind;
+use super::ruleset::rights;
 use crate::files::terminals;
 use crate::report::failure::Failure;
 use kernel::identity::{hold_followed, identity};
@@ -16,7 +16,7 @@ use kernel::ruleset::FileAccess;
 use kernel::terminal::streams;
 use rules::files::Files;
 use rules::memory;
-use rules::paths::{Access, Rules};
+use rules::paths::{Access, Kind, Rules};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, FileType, OFlags};
 use std::path::Path;
@@ -63,7 +63,7 @@ impl Builder {
         let Ok(stat) = fs::fstat(&object) else { return Ok(()) };
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         let access = match path.starts_with(memory::PLACE) {
-            true => Kind::Read.access(),
+            true => rights(Kind::Read),
             false => FileAccess::READ_FILE | FileAccess::READ_DIR | FileAccess::IOCTL_DEV,
         };
         self.add(object.as_fd(), is_directory, access, path)?;

@@ -11,7 +11,7 @@ use kernel::features::Features;
 use kernel::identity::{Fronts, Identity, hold, identity};
 use kernel::mounts::Mount;
 use rules::files::Files;
-use rules::paths::{Access, Rules};
+use rules::paths::{Access, Kind, Rules};
 use rules::pattern::Pattern;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Stat};
@@ -45,14 +45,14 @@ pub(crate) fn compile(
     let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| above.as_path()).collect();
     let made: Vec<_> = ungranted.iter().map(|(path, _)| (path, rules.cursor(path))).collect();
     let is_partial =
-        made.iter().flat_map(|(_, cursor)| cursor).any(|cursor| !cursor.write_settled());
+        made.iter().flat_map(|(_, cursor)| cursor).any(|cursor| !cursor.is_settled(Kind::Write));
     let needs =
         [Need::File, Need::Execution].into_iter().chain(is_partial.then_some(Need::Reading));
     let is_served = ungranted.is_empty()
         || can_wait
             && made.iter().all(|(path, cursor)| {
                 !openings.contains(path)
-                    && cursor.as_ref().is_some_and(|cursor| cursor.read_settled())
+                    && cursor.as_ref().is_some_and(|cursor| cursor.is_settled(Kind::Read))
             })
             && reserve
                 .as_mut()

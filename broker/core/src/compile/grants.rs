@@ -7,7 +7,7 @@
 
 use super::device_mounts::{DeviceMounts, Place};
 use super::directories::{self, Listed, is_directory_now, list, open};
-use super::kind::Kind;
+use super::ruleset::rights;
 use super::{executables, fold, hard_links};
 use crate::files::reserve::{Need, Reserve};
 use crate::files::trees::Trees;
@@ -16,7 +16,7 @@ use crate::report::failure::Failure;
 use kernel::identity::{Origin, hold, identity, known};
 use kernel::mounts::Mount;
 use kernel::ruleset::{FileAccess, allow_beneath};
-use rules::paths::{Cursor, List, Names, Rules};
+use rules::paths::{Cursor, Kind, List, Names, Rules};
 use rules::pattern::Pattern;
 use rules::quick::QuickSet;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -92,7 +92,7 @@ impl Builder {
             // There can be more than a process may hold.
             let found = hold(&path).ok().filter(|(_, stat)| open.contains(&identity(stat)));
             match found {
-                Some((object, _)) => self.add(object.as_fd(), false, Kind::Read.access(), &path)?,
+                Some((object, _)) => self.add(object.as_fd(), false, rights(Kind::Read), &path)?,
                 None => drop(self.grants.readable.remove(&path)),
             }
         }
@@ -101,10 +101,10 @@ impl Builder {
 
     /// Lets files and directories that are still to get their place be read and written with all beneath, as they need.
     pub(super) fn grant_reserve(&mut self, reserve: &Reserve) -> Result<(), Failure> {
-        let all = Kind::Read.access() | Kind::Write.access();
+        let all = rights(Kind::Read) | rights(Kind::Write);
         let place = Path::new("the reserve");
         reserve.grant(|object, need| {
-            let access = if need == Need::Reading { Kind::Read.access() } else { all };
+            let access = if need == Need::Reading { rights(Kind::Read) } else { all };
             self.add(object, need != Need::File, access, place)
         })
     }
@@ -127,15 +127,15 @@ impl Builder {
         let cursor = rules.root();
         let mut next = Some(Visited { object: root, is_directory: true, path: "/".into(), cursor });
         while let Some(visited) = next {
-            let allowed = kind.allowed(&visited.cursor);
+            let allowed = visited.cursor.permits(kind);
             if !allowed && kind == Kind::Read {
                 self.denied.push(visited.path.clone());
             }
-            if allowed && visited.is_directory && !kind.is_settled(&visited.cursor) {
+            if allowed && visited.is_directory && !visited.cursor.is_settled(kind) {
                 self.check_names(&visited)?;
             }
             // Nothing lies beneath a file, whatever the rules would say of it.
-            if kind.is_settled(&visited.cursor) || !visited.is_directory {
+            if visited.cursor.is_settled(kind) || !visited.is_directory {
                 match self.places.place(&visited.path) {
                     _ if !allowed => {}
                     Place::Above if kind == Kind::Read && visited.is_directory => {
@@ -195,7 +195,7 @@ impl Builder {
         for path in others {
             let Ok((object, stat)) = hold(&path) else { continue };
             let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            self.add(object.as_fd(), is_directory, Kind::Read.access(), &path)?;
+            self.add(object.as_fd(), is_directory, rights(Kind::Read), &path)?;
             self.grants.readable.insert(path, identity(&stat));
         }
         Ok(())
@@ -211,7 +211,7 @@ impl Builder {
                 self.grants.writable.remove(&path);
                 self.grants.brokers_writes = true;
             }
-            _ => self.add(object.as_fd(), is_directory, kind.access(), &path)?,
+            _ => self.add(object.as_fd(), is_directory, rights(kind), &path)?,
         }
         Ok(())
     }
@@ -303,12 +303,12 @@ impl Builder {
         rules: &Rules,
         pending: &mut Vec<Pending>,
     ) -> Result<(), Failure> {
-        let allowed = kind.allowed(&directory.cursor);
+        let allowed = directory.cursor.permits(kind);
         let mut denied = Vec::new();
         let mut add = |name: &[u8], file_type| {
             let cursor = rules.enter(&directory.cursor, name);
             let path = || directory.path.join(OsStr::from_bytes(name));
-            if kind.is_settled(&cursor) && !kind.allowed(&cursor) {
+            if cursor.is_settled(kind) && !cursor.permits(kind) {
                 if allowed && kind == Kind::Read {
                     denied.push(path());
                 }
@@ -319,7 +319,7 @@ impl Builder {
             let parent = Rc::clone(&directory.object);
             pending.push(Pending { parent, name, file_type, path, cursor });
         };
-        let closed = (!allowed).then(|| kind.names(&directory.cursor));
+        let closed = (!allowed).then(|| directory.cursor.names(kind));
         match closed {
             Some(Names::Exactly(names)) => {
                 names.iter().for_each(|name| add(name, FileType::Unknown));
@@ -393,7 +393,7 @@ impl Visited {
         let names = |(list, pattern): (List, &Pattern)| {
             list == List::AllowRead && pattern.as_path().as_ref() == Some(&self.path)
         };
-        self.cursor.read_basis().is_some_and(names)
+        self.cursor.basis(Kind::Read).is_some_and(names)
     }
 
     fn add_to(self, directories: &mut Trees<Origin>) -> Result<(), Failure> {

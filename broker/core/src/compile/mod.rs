@@ -9,7 +9,6 @@ pub(crate) mod filter;
 mod fold;
 mod grants;
 mod hard_links;
-mod kind;
 pub mod notes;
 mod other_places;
 pub(crate) mod plan;

@@ -8,7 +8,7 @@ use kernel::features::Features;
 use kernel::mounts::Mount;
 use kernel::ruleset::{self, FileAccess};
 use rules::files::Files;
-use rules::paths::Rules;
+use rules::paths::{Kind, Rules};
 
 /// A ruleset for the command to enter that grants what `rules`, those of `files`, let be used; `restrict_network` also
 /// takes TCP away. Landlock has these `features`.
@@ -41,6 +41,26 @@ pub(super) fn grant(
 const TCP: u64 = 0b11;
 /// LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, LANDLOCK_SCOPE_SIGNAL
 const SCOPES: u64 = 0b11;
+
+/// What may be done where this is allowed. What can be read can be executed. Device nodes are never made: one for a disk
+/// would undo every other rule.
+pub(super) fn rights(kind: Kind) -> FileAccess {
+    match kind {
+        Kind::Read => FileAccess::READ_FILE | FileAccess::READ_DIR | FileAccess::EXECUTE,
+        Kind::Write => {
+            FileAccess::WRITE_FILE
+                | FileAccess::TRUNCATE
+                | FileAccess::REMOVE_DIR
+                | FileAccess::REMOVE_FILE
+                | FileAccess::MAKE_DIR
+                | FileAccess::MAKE_REG
+                | FileAccess::MAKE_SYM
+                | FileAccess::MAKE_FIFO
+                | FileAccess::MAKE_SOCK
+                | FileAccess::REFER
+        }
+    }
+}
 
 /// The rights to files that Landlock decides on.
 fn handled(features: Features) -> FileAccess {

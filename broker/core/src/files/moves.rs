@@ -12,7 +12,7 @@ use kernel::identity::{HELD, known};
 use kernel::long_paths;
 use kernel::object::{Name, Object};
 use kernel::target::{Target, TargetFd};
-use rules::paths::{Access, Names};
+use rules::paths::{Access, Kind, Names};
 use rustix::fs::{self, AtFlags, Dir, FileType, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
@@ -178,10 +178,10 @@ pub fn holds_denied(view: &View, path: &Path) -> Beneath {
     let mut looked_at = 0;
     let mut pending = vec![(path.to_owned(), cursor)];
     while let Some((path, cursor)) = pending.pop() {
-        if cursor.write_settled() {
+        if cursor.is_settled(Kind::Write) {
             continue;
         }
-        let names = match cursor.write_names() {
+        let names = match cursor.names(Kind::Write) {
             Names::Exactly(names) => names,
             Names::Any => match names_in(&path) {
                 Ok(names) => names,

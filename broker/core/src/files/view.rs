@@ -13,7 +13,7 @@ use kernel::object::Object;
 use rules::files::Files;
 use rules::git_links::GitLinks;
 use rules::memory;
-use rules::paths::{Access, Cursor, Rules};
+use rules::paths::{Access, Cursor, Kind, Rules};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType, Stat};
 use std::collections::{HashMap, HashSet};
@@ -354,8 +354,8 @@ impl View {
         let cursor = self.entry_cursor(directory, name).filter(|_| !is_closed);
         let cursor = cursor.filter(|cursor| cursor.access().covers(Access::ALL));
         cursor.map_or(Access::NONE, |cursor| {
-            let read = cursor.read_settled();
-            Access { read, write: read && cursor.write_settled() }
+            let read = cursor.is_settled(Kind::Read);
+            Access { read, write: read && cursor.is_settled(Kind::Write) }
         })
     }
 

@@ -15,7 +15,7 @@ use kernel::long_paths::identity_of;
 use kernel::threads::{SMALL_STACK, spawn};
 use rules::files::Files;
 use rules::memory;
-use rules::paths::{Rules, covers};
+use rules::paths::{Kind, Rules, covers};
 use rules::policy::Policy;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags};
@@ -216,9 +216,9 @@ fn missing_beside_denied<'a>(
         (above != root).then_some((above, root))
     });
     let is_beside =
-        |(above, _): &(&Path, _)| rules.cursor(above).is_some_and(|it| !it.read_settled());
+        |(above, _): &(&Path, _)| rules.cursor(above).is_some_and(|it| !it.is_settled(Kind::Read));
     above.filter(is_beside).map(|(above, root)| {
-        (above, rules.cursor(root).is_some_and(|cursor| cursor.write_settled()))
+        (above, rules.cursor(root).is_some_and(|cursor| cursor.is_settled(Kind::Write)))
     })
 }
 

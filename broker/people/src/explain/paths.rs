@@ -12,7 +12,7 @@ use landstrip_core::files::view::{Decider, Reads, View};
 use policy::origins::Origins;
 use rules::address::{AddressVerdict, Endpoint};
 use rules::memory;
-use rules::paths::{Access, Cursor, covers};
+use rules::paths::{Access, Cursor, Kind, covers};
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -107,7 +107,7 @@ impl Place<'_> {
 
     /// That it may not be read, if a rule denies it.
     fn refused_read(&self) -> Option<Answer> {
-        let rule = Rule::of(self.cursor.read_basis(), self.origins());
+        let rule = Rule::of(self.cursor.basis(Kind::Read), self.origins());
         let refused = || Answer::no("read", self.reader(), "denied").under(rule);
         (!self.cursor.access().read).then(refused)
     }
@@ -128,7 +128,7 @@ impl Place<'_> {
             return Answer::no(action, Layer::FileSystem, "it is the root directory");
         };
         if let Some((cursor, decider)) = self.view().entry(directory, name) {
-            let rule = Rule::of(cursor.write_basis(), self.origins());
+            let rule = Rule::of(cursor.basis(Kind::Write), self.origins());
             return Answer::yes(action, layer(decider), "allowed").under(rule);
         }
         if action == "create" && self.view().leads_to_missing(self.path) {
@@ -179,7 +179,7 @@ impl Place<'_> {
 
     /// It may not be written.
     fn closed(&self, action: &'static str) -> Answer {
-        match Rule::of(self.cursor.write_basis(), self.origins()) {
+        match Rule::of(self.cursor.basis(Kind::Write), self.origins()) {
             None => {
                 Answer::no(action, Layer::Landlock, "nothing in filesystem.allowWrite covers it")
             }
@@ -264,7 +264,7 @@ impl Subject<'_> {
                 return Answer::no("read", Layer::Landlock, why);
             }
         }
-        let rule = Rule::of(cursor.read_basis(), self.place.origins());
+        let rule = Rule::of(cursor.basis(Kind::Read), self.place.origins());
         if self.view().is_listable(path, &self.object) {
             let why = "the broker lists it, since something in it may not be read";
             return Answer::yes("read", Layer::Broker, why).under(rule);
@@ -290,7 +290,7 @@ impl Subject<'_> {
         if let Some(answer) = self.whatever_its_name("write", Access::WRITE) {
             return answer;
         }
-        let rule = Rule::of(self.place.cursor.write_basis(), self.place.origins());
+        let rule = Rule::of(self.place.cursor.basis(Kind::Write), self.place.origins());
         match self.view().content(self.place.path) {
             Some(decider) => Answer::yes("write", layer(decider), "allowed").under(rule),
             None => self.place.closed("write"),
