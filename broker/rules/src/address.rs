@@ -162,20 +162,13 @@ impl AddressRules {
     pub fn connect(&self, endpoint: &Endpoint) -> AddressVerdict {
         match endpoint {
             Endpoint::Internet(_) if self.allow_network => AddressVerdict::Perform,
-            Endpoint::Internet(address)
-                if self.proxies.contains(&(address.ip().to_canonical(), address.port()).into()) =>
-            {
-                AddressVerdict::Perform
-            }
-            Endpoint::Internet(address) if is_loopback(address.ip()) => {
-                if self.loopback_ports.contains(&address.port()) {
-                    AddressVerdict::Perform
-                } else if self.local_binding {
-                    AddressVerdict::OwnPort(canonical(*address))
-                } else {
-                    AddressVerdict::Refuse
-                }
-            }
+            Endpoint::Internet(address) => match canonical(*address) {
+                to if self.proxies.contains(&to) => AddressVerdict::Perform,
+                to if !to.ip().is_loopback() => AddressVerdict::Refuse,
+                to if self.loopback_ports.contains(&to.port()) => AddressVerdict::Perform,
+                to if self.local_binding => AddressVerdict::OwnPort(to),
+                _ => AddressVerdict::Refuse,
+            },
             // Dissolving an association reaches nobody; route queries have no peer but the kernel.
             Endpoint::Unspecified | Endpoint::Netlink => AddressVerdict::Perform,
             Endpoint::UnixPath(_) if self.any_path() => AddressVerdict::ByPath,
@@ -189,18 +182,13 @@ impl AddressRules {
             Endpoint::Internet(_) | Endpoint::Unspecified if self.allow_network => {
                 AddressVerdict::Perform
             }
-            Endpoint::Internet(address) if self.local_binding => {
-                let ip = address.ip().to_canonical();
-                if is_loopback(ip) {
-                    AddressVerdict::Perform
-                } else if ip.is_unspecified() {
-                    // What servers bind by default: python3 -m http.server 0.0.0.0, node, Go and
-                    // Java `::` for both families. They mean to be reached, and are, from here.
-                    AddressVerdict::Narrow
-                } else {
-                    AddressVerdict::Refuse
-                }
-            }
+            Endpoint::Internet(address) if self.local_binding => match canonical(*address).ip() {
+                ip if ip.is_loopback() => AddressVerdict::Perform,
+                // What servers bind by default: python3 -m http.server 0.0.0.0, node, Go and
+                // Java `::` for both families. They mean to be reached, and are, from here.
+                ip if ip.is_unspecified() => AddressVerdict::Narrow,
+                _ => AddressVerdict::Refuse,
+            },
             Endpoint::Netlink => AddressVerdict::Perform,
             Endpoint::UnixPath(_) if self.any_path() => AddressVerdict::ByPath,
             _ => AddressVerdict::Refuse,
@@ -256,13 +244,8 @@ pub fn written_out(bytes: Vec<u8>) -> Vec<u8> {
 
 /// The other address that `localhost` can mean, if it can mean this one (RFC 6761 section 6.3).
 pub fn counterpart(address: SocketAddr) -> Option<SocketAddr> {
-    let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
-    let ip = match address.ip().to_canonical() {
-        ip if ip == v4 => v6,
-        ip if ip == v6 => v4,
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, address.port()))
+    let at = LOCALHOSTS.iter().position(|ip| *ip == address.ip().to_canonical())?;
+    Some(SocketAddr::new(LOCALHOSTS[1 - at], address.port()))
 }
 
 /// The same address without the two ways to write an IPv4 one.
