@@ -126,15 +126,6 @@ impl Pattern {
         self.stem.components.iter().chain(&self.last)
     }
 
-    /// The pattern of an absolute path with globs, none of them in front of a symbolic link.
-    #[cfg(test)]
-    #[allow(clippy::unwrap_used)]
-    pub fn of_globs(path: &str) -> Pattern {
-        let parts = path.split('/').filter(|part| !part.is_empty());
-        let components = parts.map(|part| Component::parse(part.as_bytes()).unwrap());
-        Pattern::new(Path::new("/"), components.collect())
-    }
-
     /// The path, if it stands for itself only.
     pub fn as_path(&self) -> Option<PathBuf> {
         let mut path = PathBuf::from("/");
@@ -250,6 +241,15 @@ impl Stem {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    impl Pattern {
+        /// The pattern of an absolute path with globs, none of them in front of a symbolic link.
+        pub(crate) fn of_globs(path: &str) -> Pattern {
+            let parts = path.split('/').filter(|part| !part.is_empty());
+            let components = parts.map(|part| Component::parse(part.as_bytes()).unwrap());
+            Pattern::new(Path::new("/"), components.collect())
+        }
+    }
 
     #[test]
     fn any_depth_is_normalised() {
