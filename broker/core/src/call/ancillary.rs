@@ -46,13 +46,9 @@ impl Ancillary {
             match (level, kind) {
                 (SOL_SOCKET, SCM_RIGHTS) => {
                     // What is left over of a number is none.
-                    found.descriptors.extend(
-                        data.as_chunks()
-                            .0
-                            .iter()
-                            .copied()
-                            .map(|number| TargetFd::new(i32::from_ne_bytes(number))),
-                    );
+                    let numbers = data.as_chunks().0.iter();
+                    let numbers = numbers.map(|&number| TargetFd::new(i32::from_ne_bytes(number)));
+                    found.descriptors.extend(numbers);
                     if found.descriptors.len() > DESCRIPTORS_MAX {
                         return Err(Errno::INVAL);
                     }
