@@ -25,14 +25,6 @@ impl Hasher for Quick {
         self.write_u64(bytes.len() as u64);
     }
 
-    fn write_u8(&mut self, byte: u8) {
-        self.write_u64(byte.into());
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(word.into());
-    }
-
     fn write_u64(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(FACTOR);
     }
