@@ -47,13 +47,13 @@ function tell(text) {
   if (!told.has(text) && told.add(text)) process.emitWarning(text, { code: "LANDSTRIP_SANDBOX_RUNTIME" });
 }
 
+/** A path as a pattern that is nothing else. */
+const literal = (text) => text.replace(/[\\*?[\]{}]/g, "\\$&");
+
 /** The path of an entry, which may be marked as being no pattern. */
 function entry(value, name) {
   if (typeof value === "string" && value !== "") return value;
-  if (value !== null && typeof value === "object" && typeof value.path === "string" && value.literal === true) {
-    if (!/[*?[\]]/.test(value.path)) return value.path;
-    throw new Error(`${name}: '${value.path}' would be a pattern, and cannot be taken literally`);
-  }
+  if (value !== null && typeof value === "object" && typeof value.path === "string" && value.literal === true) return literal(value.path);
   throw new Error(`${name}: not a string: ${JSON.stringify(value)}`);
 }
 
@@ -92,9 +92,6 @@ const merged = (config, { network, filesystem, ...rest } = {}) => ({
   network: { ...config.network, ...network },
   filesystem: { ...config.filesystem, ...filesystem },
 });
-
-/** A path as a pattern that is nothing else. */
-const literal = (text) => text.replace(/[\\*?[\]{}]/g, "\\$&");
 
 /** The policy of a command that is made in `directory`, wherever it is started, and may connect to `more` hosts. */
 function policy({ network, filesystem, enableWeakerNestedSandbox }, directory, more = []) {

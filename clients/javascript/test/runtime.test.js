@@ -14,9 +14,10 @@ const CONFIG = {
   filesystem: { denyRead: ["~/.ssh"], allowWrite: ["."], denyWrite: [".env"] },
 };
 
-/** Runs the text of a module with the packages beside it; gives what it printed. */
-function ran(world, text) {
+/** Runs the text of a module with the packages beside it, and these files to work on; gives what it printed. */
+function ran(world, text, files = {}) {
   world.install();
+  for (const [name, content] of Object.entries(files)) world.write(`work/${name}`, content);
   fs.mkdirSync(world.path("home/.ssh"));
   fs.writeFileSync(world.path("home/.ssh/id"), "TOPSECRET");
   fs.writeFileSync(world.path("home/use.mjs"), text.replaceAll("CONFIG", JSON.stringify(CONFIG)));
@@ -94,6 +95,25 @@ test("a command is confined as its configuration says, and what it was refused i
   assert.deepStrictEqual([fs.existsSync(at("home/.bashrc")), fs.existsSync(at("work/sub/.vscode"))], [false, false]);
   assert.deepStrictEqual(results[5], { status: 7, stdout: "", stderr: "" });
   assert.ok(total >= 5, stdout);
+}));
+
+test("a path that is marked as literal is no pattern", within((world) => {
+  const secrets = [String.raw`keys\b?`, "keys[b]"];
+  const named = String.raw`a\b*{c}`;
+  const literal = (name) => ({ path: name, literal: true });
+  const filesystem = { allowWrite: [literal(`../outside/${named}`)], denyRead: secrets.map(literal), denyWrite: [] };
+  const others = ["ab*{c}", String.raw`a\bx{c}`, String.raw`a\b*c`];
+  const script = [named, ...others].map((name) => `echo x > '../outside/${name}'`).join("; ");
+  const open = ["keysb?", "keysb"];
+  const read = [...secrets, ...open].map((name) => `'${name}'`).join(" ");
+  const files = Object.fromEntries([...secrets.map((name) => [name, "secret"]), ...open.map((name) => [name, "open"])]);
+  const { stdout } = ran(world, `${RUN}
+    await SandboxManager.initialize({ ...CONFIG, filesystem: ${JSON.stringify(filesystem)} });
+    await run(${JSON.stringify(script)});
+    console.log((await run(${JSON.stringify(`cat ${read}`)})).stdout);
+  `, files);
+  assert.strictEqual(stdout, "openopen\n");
+  assert.deepStrictEqual(fs.readdirSync(world.path("outside")).filter((name) => name.startsWith("a")), [named]);
 }));
 
 test("violations are heard of when they happen, but those to be ignored", within((world) => {
