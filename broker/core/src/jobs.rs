@@ -165,8 +165,8 @@ impl Judge {
                     // CONTINUE: it only asks.
                     return CONTINUE;
                 };
-                let by = request.confirm()?;
-                by.write(&by.target().memory()?, address, &group.to_ne_bytes())?;
+                let memory = request.target().memory()?;
+                request.confirm()?.write(&memory, address, &group.to_ne_bytes())?;
                 Ok(Some(0))
             }
             _ => self.change(request, number, call),

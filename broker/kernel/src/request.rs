@@ -258,11 +258,13 @@ impl Confirmed<'_> {
         self.0.listener.add(self.0.call.id, descriptor, number, close_on_exec).map(drop)
     }
 
-    /// Writes `bytes` at `address` into the target's memory, which was taken before.
+    /// Writes `bytes` at `address` into the target's memory, which may have been taken since: by a number that is another
+    /// process's, if the target does not wait any more.
     ///
     /// # Errors
-    /// Returns [`Errno::FAULT`] if not all of it is mapped.
+    /// Returns [`Errno::FAULT`] if not all of it is mapped, [`Errno::SRCH`] if the target does not wait any more.
     pub fn write(self, memory: &Memory, address: TargetAddress, bytes: &[u8]) -> io::Result<()> {
+        self.0.confirm()?;
         memory.write(address, bytes)
     }
 
