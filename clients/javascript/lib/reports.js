@@ -4,6 +4,12 @@
 /** How many denials a result holds. */
 const DENIALS_MAX = 4096;
 
+/** How many wait to be told, at most. */
+const UNTOLD_MAX = 1 << 16;
+
+/** How long denials are told before more is read, in milliseconds. */
+const MOMENT = 10;
+
 /** No line of landstrip's is longer, in UTF-16 units: names of files have 4096 bytes. */
 const LINE_MAX = 1 << 20;
 
@@ -53,6 +59,26 @@ function empty() {
   return { status: 125, endedBy: "landstrip", error: null, limit: null, denials: [], advice: [], deniedBy: [] };
 }
 
+/**
+ * Tells `hear` of denials, but not before more can be read: landstrip leaves out what is not read in time. Gives what adds
+ * one, and what tells of all that are left at the end.
+ */
+function teller(hear) {
+  const untold = [];
+  const tell = (until) => {
+    do hear(untold.shift());
+    while (untold.length > 0 && performance.now() < until);
+  };
+  const go = () => {
+    if (untold.length > 0) tell(performance.now() + MOMENT);
+    if (untold.length > 0) setImmediate(go);
+  };
+  const add = (denial) => {
+    if (untold.length < UNTOLD_MAX && untold.push(denial) === 1) setImmediate(go);
+  };
+  return { add, finish: () => untold.length > 0 && tell(Infinity) };
+}
+
 /** Puts reports into `result`, and hands over each denial. */
 function collector(result, onDenial) {
   const known = new Set();
@@ -77,4 +103,4 @@ function collector(result, onDenial) {
   };
 }
 
-module.exports = { lines, denial, shown, failure, empty, collector };
+module.exports = { lines, denial, shown, failure, empty, collector, teller };

@@ -4,7 +4,7 @@
 const process = require("node:child_process");
 const os = require("node:os");
 const { OF_POLICY, OF_PROCESS, OF_RUN, checked, words, launch, checkDirectory } = require("./invocation");
-const { collector, empty, lines } = require("./reports");
+const { collector, empty, lines, teller } = require("./reports");
 const { attend } = require("./asking");
 
 /** The descriptor that denials are written to, which the command does not get. Those of policies follow. */
@@ -28,11 +28,13 @@ class Child {
     const { pid, stdin, stdout, stderr, stdio } = this.#process;
     Object.assign(this, { pid, stdin, stdout, stderr });
     const result = empty();
+    const told = onDenial && teller((denial) => this.#call(() => onDenial(denial)));
     this.result = new Promise((resolve, reject) => {
       this.#process.on("error", (error) => (pid === undefined ? reject(error) : this.#fail(error)));
       this.#process.on("close", (code, killed) => {
         clearTimeout(this.#timer);
         clearTimeout(this.#late);
+        told?.finish();
         signal?.removeEventListener("abort", abort);
         result.status = code ?? 128 + os.constants.signals[killed];
         return this.#failed ? reject(this.#failed.error) : resolve(result);
@@ -50,7 +52,7 @@ class Child {
         this.#end();
       }, timeout);
     }
-    lines(stdio[TRAP], collector(result, onDenial && ((denial) => this.#call(() => onDenial(denial)))));
+    lines(stdio[TRAP], collector(result, told?.add));
     // landstrip says itself why it does not read a policy to its end.
     texts.forEach((text, number) => stdio[TRAP + 1 + number].on("error", () => {}).end(text));
     // A pipe of Node.js's is a connected stream socket.
@@ -68,6 +70,7 @@ class Child {
 
   /** What the caller's own function throws, at once or later, ends the run: nobody hears of denials any more. */
   async #call(heard) {
+    if (this.#failed) return;
     try {
       await heard();
     } catch (error) {

@@ -1,11 +1,19 @@
 """What landstrip writes to the descriptor of --trap-fd, as it is made into a result: landstrip(1), REPORTS."""
 
+import collections
 import dataclasses
 import json
-from typing import Any, Callable, Dict, List, Optional, Set
+import time
+from typing import Any, Callable, Deque, Dict, List, Optional, Set
 
 #: How many denials a result holds.
 DENIALS_MAX = 4096
+
+#: How many wait to be told, at most.
+UNTOLD_MAX = 1 << 16
+
+#: How long denials are told before more is read, in seconds.
+MOMENT = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,13 +95,27 @@ def failure(report: Dict[str, Any]) -> Optional[Failure]:
 
 
 class Collector:
-    """Puts reports, as they come in pieces, into a result, and hands over each denial."""
+    """Puts reports, as they come in pieces, into a result, and hands over each denial, but not before the next piece can
+    be read: landstrip leaves out what is not read in time."""
 
     def __init__(self, on_denial: Optional[Callable[[Denial], None]]) -> None:
         self.result = Result()
         self._on_denial = on_denial
         self._known: Set[Denial] = set()
+        self._untold: Deque[Denial] = collections.deque()
         self._rest = b""
+
+    def is_behind(self) -> bool:
+        """Whether there are denials to be told."""
+        return bool(self._untold)
+
+    def tell(self) -> None:
+        """Tells ``on_denial`` of denials for a moment, or as long as it takes for one."""
+        until = time.monotonic() + MOMENT
+        while self._on_denial is not None and self._untold:
+            self._on_denial(self._untold.popleft())
+            if time.monotonic() >= until:
+                break
 
     def feed(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -108,8 +130,8 @@ class Collector:
                 if denial not in self._known and len(self._known) < DENIALS_MAX:
                     self._known.add(denial)
                     result.denials.append(denial)
-                if self._on_denial is not None:
-                    self._on_denial(denial)
+                if self._on_denial is not None and len(self._untold) < UNTOLD_MAX:
+                    self._untold.append(denial)
                 return
         if "Exit" in report:
             result.ended_by = report["Exit"][0]

@@ -116,26 +116,36 @@ class Process:
         with receiver as pipe:
             poll = select.poll()
             poll.register(pipe, select.POLLIN)
-            while True:
-                left = self._left()
-                if not poll.poll(None if left is None else left * 1000 + 1):
+            is_open, data = True, b""
+            while is_open or self._is_behind():
+                left = self._left() if is_open else None
+                if left == 0:
                     self._overdue()
                     continue
-                data = pipe.read(65536)
-                if not data:
-                    break
-                if self._failed is None:
-                    try:
-                        self._collector.feed(data)
-                    except BaseException as error:  # the caller's own: nobody hears of denials any more
-                        self._failed = error
-                        self._ask_to_end()
+                if is_open and poll.poll(0 if self._is_behind() else None if left is None else left * 1000 + 1):
+                    data = pipe.read(65536)
+                    is_open = bool(data)
+                self._hear(data)
+                data = b""
         while True:
             try:
                 self._popen.wait(self._left())
                 return
             except subprocess.TimeoutExpired:
                 self._overdue()
+
+    def _is_behind(self) -> bool:
+        return self._failed is None and self._collector.is_behind()
+
+    def _hear(self, data: bytes) -> None:
+        if self._failed is not None:
+            return
+        try:
+            self._collector.feed(data)
+            self._collector.tell()
+        except BaseException as error:  # the caller's own: nobody hears of denials any more
+            self._failed = error
+            self._ask_to_end()
 
     def _fail(self, error: BaseException) -> None:
         self._failed = self._failed or error

@@ -26,15 +26,34 @@ class _Receiver(asyncio.Protocol):
         self.collector = collector
         self.failed: Optional[BaseException] = None
         self.process: Optional["Process"] = None
+        self._tells = False
+        self._is_lost = False
         self.closed: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        if self.failed is not None:
-            return
-        try:
-            self.collector.feed(data)
-        except BaseException as error:
-            self.fail(error)
+        self._hear(data)
+
+    def _hear(self, data: bytes) -> None:
+        if self.failed is None:
+            try:
+                self.collector.feed(data)
+            except BaseException as error:
+                self.fail(error)
+        if not self._tells:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Tells some, and then goes on, when the loop has looked for more to read; at the end all is told."""
+        if self.failed is None:
+            try:
+                self.collector.tell()
+            except BaseException as error:
+                self.fail(error)
+        self._tells = self.failed is None and self.collector.is_behind()
+        if self._tells:
+            asyncio.get_running_loop().call_soon(self._tell)
+        elif self._is_lost and not self.closed.done():
+            self.closed.set_result(None)
 
     def fail(self, error: BaseException) -> None:
         self.failed = self.failed or error
@@ -42,8 +61,8 @@ class _Receiver(asyncio.Protocol):
             self.process._ask_to_end()
 
     def connection_lost(self, exc: Optional[Exception]) -> None:
-        if not self.closed.done():
-            self.closed.set_result(None)
+        self._is_lost = True
+        self._hear(b"")
 
 
 class Process:
@@ -124,8 +143,9 @@ class Process:
             self._timer.cancel()
 
     def _overdue(self) -> None:
-        self._receiver.collector.result.limit = "deadline"
-        self._ask_to_end()
+        if self._process.returncode is None:
+            self._receiver.collector.result.limit = "deadline"
+            self._ask_to_end()
 
     def _ask_to_end(self) -> None:
         if self._process.returncode is not None or self._receiver.closed.done():

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 from typing import Any, Dict, List
 from unittest import mock
@@ -207,6 +208,20 @@ class Own(unittest.TestCase):
             process.stdin.write(b"go on\n")
             process.stdin.flush()
             self.assertEqual(process.wait().status, 4)
+
+    def test_whose_status_it_is_comes_through_though_this_process_is_slow_to_hear(self) -> None:
+        script = "name=made$(printf %0200d); for i in $(seq 1000); do echo > $name$i; done 2>/dev/null; exit 5"
+        runs: List[Any] = [landstrip.run, lambda *words, **options: asyncio.run(aio.run(*words, **options))]
+        for run in runs:
+            heard: List[landstrip.Denial] = []
+
+            def hear(denial: landstrip.Denial) -> None:
+                time.sleep(0.01 if len(heard) < 400 else 0)
+                heard.append(denial)
+
+            result = run(["sh", "-c", script], policy="read-only", on_denial=hear, **self.options)
+            self.assertEqual((result.status, result.ended_by), (5, "tool"))
+            self.assertEqual(heard, result.denials)
 
     def test_streams_are_read_as_they_come_and_bytes_are_left_as_they_are(self) -> None:
         command = ["sh", "-c", "printf '\\377\\376\\n'; read line; echo $line"]
