@@ -166,7 +166,7 @@ impl Judge {
                     return CONTINUE;
                 };
                 let memory = request.target().memory()?;
-                request.confirm()?.write(&memory, address, &group.to_ne_bytes())?;
+                request.write(&memory, address, &group.to_ne_bytes())?;
                 Ok(Some(0))
             }
             _ => self.change(request, number, call),

@@ -14,6 +14,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Signal};
 use std::fmt;
+use std::ops::Deref;
 
 /// The kernel's own ERESTARTSYS (linux/errno.h): on its way back the target runs the handler, and
 /// makes the call again if that was installed with SA_RESTART, else gets EINTR. It never sees this
@@ -217,6 +218,15 @@ impl<'a> Request<'a> {
     pub fn give(&self, descriptor: BorrowedFd<'_>, close_on_exec: bool) -> io::Result<TargetFd> {
         self.listener.add(self.call.id, descriptor, Number::Free, close_on_exec)
     }
+
+    /// Writes `bytes` at `address` into the target's memory, if it waits after that was opened: by its number.
+    ///
+    /// # Errors
+    /// Returns [`Errno::FAULT`] if not all of it is mapped, [`Errno::SRCH`] if the target does not wait any more.
+    pub fn write(&self, memory: &Memory, address: TargetAddress, bytes: &[u8]) -> io::Result<()> {
+        self.confirm()?;
+        memory.write(address, bytes)
+    }
 }
 
 impl fmt::Debug for Request<'_> {
@@ -228,16 +238,15 @@ impl fmt::Debug for Request<'_> {
     }
 }
 
+impl<'a> Deref for Confirmed<'a> {
+    type Target = Request<'a>;
+
+    fn deref(&self) -> &Request<'a> {
+        self.0
+    }
+}
+
 impl Confirmed<'_> {
-    pub fn target(self) -> Target {
-        self.0.target()
-    }
-
-    /// As [`Request::look_after`].
-    pub fn look_after(self) -> io::Result<()> {
-        self.0.look_after().map(drop)
-    }
-
     /// Whether it holds still.
     pub fn holds(self) -> bool {
         self.0.confirm().is_ok()
@@ -256,16 +265,6 @@ impl Confirmed<'_> {
     ) -> io::Result<()> {
         let number = Number::Given(number);
         self.0.listener.add(self.0.call.id, descriptor, number, close_on_exec).map(drop)
-    }
-
-    /// Writes `bytes` at `address` into the target's memory, which may have been taken since: by a number that is another
-    /// process's, if the target does not wait any more.
-    ///
-    /// # Errors
-    /// Returns [`Errno::FAULT`] if not all of it is mapped, [`Errno::SRCH`] if the target does not wait any more.
-    pub fn write(self, memory: &Memory, address: TargetAddress, bytes: &[u8]) -> io::Result<()> {
-        self.0.confirm()?;
-        memory.write(address, bytes)
     }
 
     /// Sends the thread a signal, if it still waits when it is held.

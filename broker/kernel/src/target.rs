@@ -321,7 +321,7 @@ impl Target {
         })
     }
 
-    /// The target's memory, for [`Confirmed::write`](super::request::Confirmed::write).
+    /// The target's memory, for [`Request::write`](super::request::Request::write).
     ///
     /// # Errors
     /// Returns what open(2) returns; [`Errno::ACCESS`] if the target may not be traced.

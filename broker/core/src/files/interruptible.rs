@@ -25,8 +25,8 @@ static WAITING: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
 /// Does `call`, which a signal interrupts. It is given up when the target is gone, or has a signal to handle.
 ///
 /// # Errors
-/// Returns what `call` returns; what [`Confirmed::look_after`] returns when it was given up; [`Errno::AGAIN`] if too
-/// many wait.
+/// Returns what `call` returns; what [`Request::look_after`](kernel::request::Request::look_after) returns when it was
+/// given up; [`Errno::AGAIN`] if too many wait.
 pub(super) fn wait_for<R: Send + 'static>(
     by: Confirmed<'_>,
     call: impl Fn() -> io::Result<R> + Send + 'static,

@@ -426,16 +426,15 @@ fn pair(judge: &Judge, request: &Request<'_>, kind: i32, numbers: TargetAddress)
     // Each tells who made it (SO_PEERCRED in unix(7)).
     let make = || net::socketpair(AddressFamily::UNIX, kind, ours, None);
     let (one, two) = judge.rights.with_identity_of(request.target(), make)?;
-    let by = request.confirm()?;
     // Before anything is handed over: what is, cannot be taken back.
-    by.write(&memory, numbers, &[0xff; 8])?;
+    request.write(&memory, numbers, &[0xff; 8])?;
     let close_on_exec = flags.contains(SocketFlags::CLOEXEC);
     let mut written = Vec::with_capacity(8);
     for socket in [&one, &two] {
         let number = request.give(socket.as_fd(), close_on_exec)?;
         written.extend(number.raw().to_ne_bytes());
     }
-    by.write(&memory, numbers, &written)
+    request.write(&memory, numbers, &written)
 }
 
 /// The local address of a socket, for the report of a refused listen.

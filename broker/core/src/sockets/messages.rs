@@ -115,7 +115,7 @@ impl Sending<'_> {
     ) -> io::Result<usize> {
         let target = self.request.target();
         let memory = target.memory()?;
-        let confirmed = self.request.confirm()?;
+        self.request.confirm()?;
         let mut done = 0;
         let send_next = |index: u32| -> io::Result<bool> {
             let at = headers.plus(u64::from(index) * OutgoingMessage::STRIDE)?;
@@ -125,7 +125,7 @@ impl Sending<'_> {
             let sent = self.send_one(renewed.as_ref().unwrap_or(socket), &message)?;
             let written = u32::try_from(sent).map_err(|_| Errno::MSGSIZE)?.to_ne_bytes();
             let at = at.plus(OutgoingMessage::SENT_AT)?;
-            confirmed.write(&memory, at, &written)?;
+            self.request.write(&memory, at, &written)?;
             done += 1;
             Ok(sent == message.length())
         };
