@@ -5,7 +5,6 @@ use super::long_paths::PATH_MAX;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The kernel follows as many links in one path (path_resolution(7)).
@@ -126,13 +125,13 @@ impl Located {
         // The next step is the last.
         let mut rest: Vec<_> = steps(path).collect();
         while let Some(step) = rest.pop() {
-            match step.as_bytes() {
-                b"." => {}
-                b".." => _ = self.path.pop(),
-                // The root directory takes the place of what is before it.
-                _ => self.path.push(&step),
+            if step == ".." {
+                self.path.pop();
+                continue;
             }
-            if ["/", ".", ".."].iter().any(|other| step == *other) {
+            // The root directory takes the place of what is before it.
+            self.path.push(&step);
+            if step == "/" {
                 continue;
             }
             if self.path.as_os_str().len() >= PATH_MAX {
@@ -151,9 +150,9 @@ impl Located {
     }
 }
 
-/// The components of a path from its end to its begin, which can be the root directory.
+/// The components of a path from its end to its begin, which can be the root directory; `.` is none.
 fn steps(path: &Path) -> impl Iterator<Item = OsString> {
-    path.iter().rev().map(OsStr::to_owned)
+    path.iter().rev().filter(|step| *step != ".").map(OsStr::to_owned)
 }
 
 /// What is at `path`, whose directory is canonical.
