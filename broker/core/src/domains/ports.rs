@@ -6,6 +6,7 @@
 
 use crate::report::failure::Failure;
 use common::proxy::Client;
+use kernel::threads::once;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
@@ -64,11 +65,7 @@ impl Port {
 
     /// What listens, on any free port if nothing did so far.
     pub(super) fn listener(&self) -> io::Result<BorrowedFd<'_>> {
-        if self.bound.get().is_none() {
-            // Somebody else was faster: then that one is used.
-            let _ = self.bound.set(listen(0)?);
-        }
-        self.bound.get().map(|bound| bound.listener.as_fd()).ok_or(Errno::NOTCONN)
+        once(&self.bound, || listen(0)).map(|bound| bound.listener.as_fd())
     }
 
     /// Where its connections arrive, if anything listens.
