@@ -2,7 +2,7 @@
 //! and what becomes of a panic.
 //!
 //! The loops read and write volatile, so that the compiler cannot recognise what they do and turn them into calls
-//! of themselves. The launcher moves a few hundred bytes, so that speed does not matter.
+//! of themselves. The launcher moves a few thousand bytes, so that speed does not matter.
 
 #![allow(unsafe_code)]
 
