@@ -66,17 +66,19 @@ function empty() {
 function teller(hear) {
   const untold = [];
   const tell = (until) => {
-    do hear(untold.shift());
-    while (untold.length > 0 && performance.now() < until);
+    while (untold.length > 0) {
+      hear(untold.shift());
+      if (performance.now() >= until) return;
+    }
   };
   const go = () => {
-    if (untold.length > 0) tell(performance.now() + MOMENT);
+    tell(performance.now() + MOMENT);
     if (untold.length > 0) setImmediate(go);
   };
   const add = (denial) => {
     if (untold.length < UNTOLD_MAX && untold.push(denial) === 1) setImmediate(go);
   };
-  return { add, finish: () => untold.length > 0 && tell(Infinity) };
+  return { add, finish: () => tell(Infinity) };
 }
 
 /** Puts reports into `result`, and hands over each denial. */

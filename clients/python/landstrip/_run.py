@@ -116,17 +116,17 @@ class Process:
         with receiver as pipe:
             poll = select.poll()
             poll.register(pipe, select.POLLIN)
-            is_open, data = True, b""
+            is_open = True
             while is_open or self._is_behind():
                 left = self._left() if is_open else None
                 if left == 0:
                     self._overdue()
                     continue
+                data = b""
                 if is_open and poll.poll(0 if self._is_behind() else None if left is None else left * 1000 + 1):
                     data = pipe.read(65536)
                     is_open = bool(data)
                 self._hear(data)
-                data = b""
         while True:
             try:
                 self._popen.wait(self._left())

@@ -26,32 +26,23 @@ class _Receiver(asyncio.Protocol):
         self.collector = collector
         self.failed: Optional[BaseException] = None
         self.process: Optional["Process"] = None
-        self._tells = False
+        self._next: Optional[asyncio.Handle] = None
         self._is_lost = False
         self.closed: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        self._hear(data)
-
-    def _hear(self, data: bytes) -> None:
+        """Tells some of what is heard, and goes on when the loop has looked for more to read; at the end all is told."""
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
         if self.failed is None:
             try:
                 self.collector.feed(data)
-            except BaseException as error:
-                self.fail(error)
-        if not self._tells:
-            self._tell()
-
-    def _tell(self) -> None:
-        """Tells some, and then goes on, when the loop has looked for more to read; at the end all is told."""
-        if self.failed is None:
-            try:
                 self.collector.tell()
             except BaseException as error:
                 self.fail(error)
-        self._tells = self.failed is None and self.collector.is_behind()
-        if self._tells:
-            asyncio.get_running_loop().call_soon(self._tell)
+        if self.failed is None and self.collector.is_behind():
+            self._next = asyncio.get_running_loop().call_soon(self.data_received, b"")
         elif self._is_lost and not self.closed.done():
             self.closed.set_result(None)
 
@@ -62,7 +53,7 @@ class _Receiver(asyncio.Protocol):
 
     def connection_lost(self, exc: Optional[Exception]) -> None:
         self._is_lost = True
-        self._hear(b"")
+        self.data_received(b"")
 
 
 class Process:
