@@ -2,7 +2,8 @@
 //! section 9.3.6, RFC 7617) or SOCKS5.
 //!
 //! It gets the names of permitted hosts and resolves them itself. What it answers to CONNECT is read
-//! here and not passed on; nothing that the command sees contains the credentials.
+//! here and not passed on; nothing that the command sees contains the credentials, unless the proxy repeats in an answer
+//! what it was sent in a plain request.
 
 use crate::bypass::Bypass;
 use crate::destination::{Destination, OwnedHost};
