@@ -3,7 +3,7 @@
 
 use super::exchange::{Always, Exchange};
 use super::prompt::Asked;
-use super::tty::{Busy, INTERRUPT, SUSPEND, Taken, Tty};
+use super::tty::{Busy, INTERRUPT, SUSPEND, Taken, Tty, Unit};
 use super::watcher;
 use super::wire::Wire;
 use kernel::threads::spawn;
@@ -25,8 +25,10 @@ const STACK: usize = 512 * 1024;
 /// How often it is looked whether the terminal can be had, and the command is to end.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// How long nothing must be typed before a question is shown: what is left of a word is not meant for it.
+const QUIET: Duration = Duration::from_millis(500);
 /// How long after a question that ended by itself nothing is taken for an answer to the next: people look up first.
-const GLANCE: Duration = Duration::from_secs(1);
+pub(super) const GLANCE: Duration = Duration::from_secs(1);
 /// How often a question is shown again because the command did not stand still.
 const AGAIN_MAX: usize = 50;
 /// How often it is looked whether a command that was to stop has; one that does not heed that is asked about again.
@@ -72,8 +74,8 @@ trait Place {
     /// What is typed to it, waiting for that, for the `channel` or for a while.
     fn typed(&mut self, number: u64, channel: BorrowedFd<'_>) -> Typed;
 
-    /// The question is over.
-    fn end(&mut self, number: u64);
+    /// The question is over, as somebody answered it or not.
+    fn end(&mut self, number: u64, is_answered: bool);
 }
 
 /// What came of a place for questions.
@@ -104,6 +106,8 @@ struct Screen<'a> {
     taken: Taken<'a>,
     /// How often something was shown again.
     again: usize,
+    /// A question that is not shown yet, and when a key was pressed last.
+    withheld: Option<(String, Instant)>,
 }
 
 impl Prompter {
@@ -160,7 +164,7 @@ impl Dialog {
         match tty.take(&spared) {
             Ok(taken) => {
                 self.told = None;
-                self.ask_at(Screen { tty, taken, again: 0 })
+                self.ask_at(Screen { tty, taken, again: 0, withheld: None })
             }
             Err(busy) => {
                 if self.told.replace(busy) != Some(busy) {
@@ -174,7 +178,7 @@ impl Dialog {
     /// Asks at the terminal, and gives it back.
     fn ask_at(&mut self, mut screen: Screen<'_>) -> Option<()> {
         let left = self.ask_all(&mut screen).or_else(|| (screen.tty.write("\n"), None).1)?;
-        let Screen { tty, taken, .. } = screen;
+        let Screen { tty, taken, withheld, .. } = screen;
         match left {
             Left::Done => return Some(()),
             Left::Key(Signal::TSTP) => {
@@ -195,6 +199,7 @@ impl Dialog {
                 taken.signal(self.run.command, signal);
             }
             Left::Refused(why) => {
+                withheld.iter().for_each(|(text, _)| tty.write(text));
                 tty.write(&format!("\nlandstrip: refused, as the command {why}\n"));
                 drop(taken);
             }
@@ -241,7 +246,7 @@ impl Dialog {
             if !is_answered {
                 self.withdrawn = Some(Instant::now());
             }
-            place.end(number);
+            place.end(number, is_answered);
             self.waiting.retain(|asked| asked.number != number);
         }
         Some(Left::Done)
@@ -265,11 +270,13 @@ fn note(waiting: &mut VecDeque<Asked>, line: &Value) {
     }
 }
 
-/// Waits for one of them, or for a while; whether the second is ready.
-fn wait(sources: [BorrowedFd<'_>; 2]) -> io::Result<bool> {
+/// Waits for one of them, or for a while; whether the last is ready.
+fn wait<const COUNT: usize>(sources: [BorrowedFd<'_>; COUNT], limit: Timespec) -> io::Result<bool> {
     let mut sources = sources.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN));
-    match poll(&mut sources, Some(&INTERVAL)) {
-        Ok(_) | Err(Errno::INTR) => Ok(!sources[1].revents().is_empty()),
+    match poll(&mut sources, Some(&limit)) {
+        Ok(_) | Err(Errno::INTR) => {
+            Ok(sources.last().is_some_and(|last| !last.revents().is_empty()))
+        }
         Err(errno) => Err(errno),
     }
 }
@@ -277,17 +284,22 @@ fn wait(sources: [BorrowedFd<'_>; 2]) -> io::Result<bool> {
 impl Place for Screen<'_> {
     fn begin(&mut self) {
         self.taken.settle();
+        // Where that fails, reading does.
+        let _ = self.taken.set_unit(Unit::Key);
+        self.withheld = Some((String::new(), Instant::now()));
     }
 
     fn show(&mut self, _: u64, text: &str) {
-        if !text.is_empty() {
+        if let Some((withheld, _)) = &mut self.withheld {
+            withheld.push_str(text);
+        } else if !text.is_empty() {
             self.taken.drop_typed();
             self.tty.write(text);
         }
     }
 
     fn typed(&mut self, _: u64, channel: BorrowedFd<'_>) -> Typed {
-        let is_ready = wait([channel, self.taken.as_fd()]);
+        let is_ready = wait([channel, self.taken.as_fd()], INTERVAL);
         let read =
             is_ready.and_then(|is_ready| if is_ready { self.taken.read() } else { Ok(None) });
         let holds = self.taken.holds();
@@ -296,15 +308,38 @@ impl Place for Screen<'_> {
             Ok(Some(line)) if line.contains(&INTERRUPT) => Typed::Left(Left::Key(Signal::INT)),
             Ok(Some(line)) if line.contains(&SUSPEND) => Typed::Left(Left::Key(Signal::TSTP)),
             Ok(_) if self.again > AGAIN_MAX => Typed::Left(Left::Refused("does not stand still")),
+            Ok(None) if self.taken.is_to_end() => Typed::Left(Left::Refused("is to end")),
+            Ok(typed) if self.withheld.is_some() => {
+                // To look who stands still can take long.
+                let is_typing = wait([self.taken.as_fd()], NOW) == Ok(true);
+                self.wait_for_quiet(typed.is_some() || is_typing)
+            }
             Ok(_) if !holds => Typed::Again,
             Ok(Some(line)) => Typed::Line(line),
-            Ok(None) if self.taken.is_to_end() => Typed::Left(Left::Refused("is to end")),
             Ok(None) => Typed::Nothing,
             Err(_) => Typed::Left(Left::Gone),
         }
     }
 
-    fn end(&mut self, _: u64) {}
+    fn end(&mut self, _: u64, _: bool) {}
+}
+
+impl Screen<'_> {
+    /// Shows the question once no key was pressed for [`QUIET`]; `has_typed` says whether one was just now.
+    fn wait_for_quiet(&mut self, has_typed: bool) -> Typed {
+        if let Some((_, since)) = &mut self.withheld
+            && has_typed
+        {
+            *since = Instant::now();
+        }
+        if let Some((text, _)) = self.withheld.take_if(|(_, since)| since.elapsed() >= QUIET) {
+            if self.taken.set_unit(Unit::Line).is_err() {
+                return Typed::Left(Left::Gone);
+            }
+            self.tty.write(&text);
+        }
+        Typed::Nothing
+    }
 }
 
 impl Place for Wire {
@@ -314,7 +349,7 @@ impl Place for Wire {
     }
 
     fn typed(&mut self, number: u64, channel: BorrowedFd<'_>) -> Typed {
-        if wait([channel, self.as_fd()]) != Ok(true) {
+        if wait([channel, self.as_fd()], INTERVAL) != Ok(true) {
             return Typed::Nothing;
         }
         let Some(lines) = self.lines(Some(NOW)) else { return Typed::Left(Left::Gone) };
@@ -324,8 +359,8 @@ impl Place for Wire {
         text.map_or(Typed::Nothing, |text| Typed::Line(text.as_bytes().to_vec()))
     }
 
-    fn end(&mut self, number: u64) {
-        self.say(&json!({ "over": number }));
+    fn end(&mut self, number: u64, is_answered: bool) {
+        self.say(&json!({ "over": number, "answered": is_answered }));
     }
 }
 
@@ -348,7 +383,7 @@ mod tests {
             }
         }
 
-        fn end(&mut self, _: u64) {}
+        fn end(&mut self, _: u64, _: bool) {}
     }
 
     #[test]

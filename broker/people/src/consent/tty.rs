@@ -7,7 +7,7 @@ use kernel::terminal::{self, foreground, set_foreground};
 use kernel::{group, proc};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, Mode, OFlags};
+use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, Signal};
 use rustix::termios::{
@@ -80,10 +80,19 @@ impl Drop for Told {
     }
 }
 
+/// What is read at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unit {
+    Key,
+    Line,
+}
+
 /// What the terminal is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Busy {
     OtherJob,
+    /// Another run asks there.
+    OtherRun,
     /// More processes than can be stopped for a question.
     TooMany,
     Unusable,
@@ -93,6 +102,7 @@ impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OtherJob => "this job is in the foreground (fg)",
+            Self::OtherRun => "another run has asked what it asks in this terminal",
             Self::TooMany => {
                 "fewer processes have to stand still for it, or landstrip --watch asks it in another terminal"
             }
@@ -130,17 +140,27 @@ impl Tty {
             set_foreground(self.file.as_fd(), group::own()).map_err(failed)?;
         }
         let give_back = |why| (set_foreground(self.file.as_fd(), former), why).1;
-        // A command without this terminal has nothing to do with it.
-        let is_its = terminal::streams().into_iter().any(|stream| terminal::device(stream).is_ok());
-        let standstill = match is_its {
+        self.settings().map_err(give_back)?;
+        let standstill = match terminal::streams().into_iter().any(may_lead_here) {
             false => None,
             true => Some(Standstill::begin(spared).ok_or(Busy::TooMany).map_err(give_back)?),
         };
-        let settings = termios::tcgetattr(&self.file).map_err(failed).map_err(give_back)?;
+        // As those have them who stand still now.
+        let settings = self.settings().map_err(give_back)?;
         let taken = Taken { tty: self, settings, former, standstill, _told: told };
-        taken.prepare().map_err(failed)?;
+        taken.set_unit(Unit::Key).map_err(failed)?;
         self.write(self.showing);
         Ok(taken)
+    }
+
+    /// As they are, unless another run asks: one that took its settings for the command's would give them back.
+    fn settings(&self) -> Result<Termios, Busy> {
+        let settings = termios::tcgetattr(&self.file).map_err(|_| Busy::Unusable)?;
+        let codes = &settings.special_codes;
+        let is_of_question = !settings.local_modes.contains(LocalModes::ISIG)
+            && codes[SpecialCodeIndex::VEOL] == INTERRUPT
+            && codes[SpecialCodeIndex::VEOL2] == SUSPEND;
+        if is_of_question { Err(Busy::OtherRun) } else { Ok(settings) }
     }
 
     /// Writes `text`, whoever has the terminal.
@@ -163,12 +183,20 @@ impl Tty {
 }
 
 impl Taken<'_> {
-    /// Lines as at launch, but for signals: nobody who could take one is to stop or end in the middle of an answer.
-    /// What was typed before the question is not meant for it.
-    fn prepare(&self) -> io::Result<()> {
+    /// Sets whether input is read by keys, or by lines as at launch. Keys give no signals: nobody who could take one is to
+    /// stop or end in the middle of an answer. Drops what was typed before.
+    pub(super) fn set_unit(&self, unit: Unit) -> io::Result<()> {
         let mut settings = self.tty.settings.clone();
-        settings.local_modes |=
+        let of_lines =
             LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHOE | LocalModes::ECHOK;
+        match unit {
+            Unit::Key => {
+                settings.local_modes -= of_lines;
+                settings.special_codes[SpecialCodeIndex::VMIN] = 1;
+                settings.special_codes[SpecialCodeIndex::VTIME] = 0;
+            }
+            Unit::Line => settings.local_modes |= of_lines,
+        }
         settings.local_modes -= LocalModes::ISIG | LocalModes::TOSTOP | LocalModes::ECHONL;
         settings.input_modes |= InputModes::ICRNL;
         settings.input_modes -= InputModes::IGNCR | InputModes::INLCR | InputModes::ISTRIP;
@@ -179,7 +207,7 @@ impl Taken<'_> {
         termios::tcflush(&self.tty.file, QueueSelector::IFlush)
     }
 
-    /// What was typed, if there is a line of it.
+    /// What was typed, if there is any of it.
     ///
     /// # Errors
     /// Returns an error if nothing more can be typed.
@@ -259,6 +287,16 @@ impl AsFd for Taken<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tty.file.as_fd()
     }
+}
+
+/// Whether what the command has as `stream` is a terminal, or may lead to this one by way of others, as a pipe of `tee`.
+fn may_lead_here(stream: BorrowedFd<'_>) -> bool {
+    let null = fs::makedev(1, 3);
+    fs::fstat(stream).is_ok_and(|found| match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => false,
+        FileType::CharacterDevice => found.st_rdev != null,
+        _ => true,
+    })
 }
 
 /// Whether a descendant of this process is in `group`.

@@ -3,6 +3,7 @@
 
 use super::place;
 use super::prompt::shown;
+use super::terminal::GLANCE;
 use super::watcher::{Proof, address, is_own, name};
 use super::wire::Wire;
 use crate::commands;
@@ -20,6 +21,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// Most connections of runs at a time: each has one for what is refused, and one for questions.
 const RUNS_MAX: usize = 128;
@@ -75,6 +77,8 @@ struct Watch {
     turns: u64,
     /// The one of the questions that is shown.
     shown: Option<u64>,
+    /// When one ended last that nobody had answered.
+    withdrawn: Option<Instant>,
     /// What was refused meanwhile, and how much more.
     refused: VecDeque<String>,
     left_out: usize,
@@ -145,7 +149,7 @@ impl Watch {
         for at in (0..count).rev().filter(|at| ready[2 + at]) {
             if self.hear(at, place).is_none() {
                 let run = self.runs.remove(at);
-                self.is_over(run.question);
+                self.is_over(run.question, false);
             }
         }
         if ready[1]
@@ -195,7 +199,7 @@ impl Watch {
                 run.question = Some(question);
             } else if line["over"].is_u64() {
                 let question = run.question.take();
-                self.is_over(question);
+                self.is_over(question, line["answered"] == true);
             } else if let Some(report) = line["denied"].as_object() {
                 let told = refused(run.process, report.values().next()?);
                 if self.refused.len() < REFUSED_MAX {
@@ -209,12 +213,13 @@ impl Watch {
     }
 
     /// Shows what is still to be said of a question that is none any more.
-    fn is_over(&mut self, question: Option<Question>) {
+    fn is_over(&mut self, question: Option<Question>, is_answered: bool) {
         if let Some(Question { text, turn, .. }) = question
             && self.shown == Some(turn)
         {
             print(&text);
             self.shown = None;
+            self.withdrawn = (!is_answered).then(Instant::now);
         }
     }
 
@@ -248,11 +253,17 @@ impl Watch {
         let mut line = vec![0; 4096];
         let count = io::read(std::io::stdin(), &mut line).unwrap_or(0);
         self.is_mute = count == 0;
+        self.pass_on(&line[..count]);
+    }
+
+    fn pass_on(&mut self, line: &[u8]) {
         let shown = self.shown;
         let is_shown = |question: &Question| Some(question.turn) == shown;
+        // It may be meant for the one that stood there, of another run. An empty line has this one shown again.
+        let is_early = self.withdrawn.is_some_and(|at| at.elapsed() < GLANCE);
+        let typed = String::from_utf8_lossy(if is_early { b"\n" } else { line });
         for run in &mut self.runs {
             if let Some(question) = run.question.as_ref().filter(|question| is_shown(question)) {
-                let typed = String::from_utf8_lossy(&line[..count]);
                 // Who is gone is heard of.
                 run.wire.say(&json!({ "ask": question.number, "typed": typed }));
             }
@@ -275,4 +286,40 @@ fn refused(process: i32, report: &Value) -> String {
 /// A closed standard output is the caller's choice.
 fn print(text: &str) {
     let _ = commands::print(text);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_typed_as_another_run_s_question_takes_the_place_of_one_answers_none() {
+        let later = Instant::now() + Duration::from_secs(3600);
+        for (withdrawn, typed) in [(None, "y\n"), (Some(later), "\n")] {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let question = Some(Question { number: 7, text: String::new(), turn: 1 });
+            let run = Run { wire: Wire::over(ours), process: 1, proof: None, question };
+            let mut watch =
+                Watch { runs: vec![run], shown: Some(1), withdrawn, ..Watch::default() };
+            watch.pass_on(b"y\n");
+            drop(watch);
+            let line = BufReader::new(theirs).lines().next().unwrap().unwrap();
+            let said: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(said, json!({ "ask": 7, "typed": typed }));
+        }
+    }
+
+    #[test]
+    fn only_a_question_that_was_answered_is_followed_by_one_that_can_be_at_once() {
+        for is_answered in [true, false] {
+            let mut watch = Watch { shown: Some(1), ..Watch::default() };
+            let question = Question { number: 7, text: String::new(), turn: 1 };
+            watch.is_over(Some(question), is_answered);
+            assert_eq!(watch.withdrawn.is_none(), is_answered);
+        }
+    }
 }

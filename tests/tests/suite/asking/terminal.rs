@@ -4,6 +4,7 @@ use crate::jobs::BEGIN;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 use tests::{ESCAPED, Sandbox, Terminal, User, eventually, for_each_user};
 
 /// The end of every question.
@@ -24,6 +25,19 @@ pub(super) fn ask(sandbox: &Sandbox, script: &str) -> Terminal {
     terminal.type_in("$L --ask terminal -- sh ./script; echo st\"\"atus=$?\n");
     terminal.expect(KEYS);
     terminal
+}
+
+/// On a busy machine one that was to stop can get a processor yet: then it is asked anew.
+fn answer_as_often_as_asked(terminal: &mut Terminal, end: &str) {
+    let mut answered = 0;
+    let is_done = eventually(|| {
+        let asked = terminal.all().matches(KEYS).count();
+        if asked > std::mem::replace(&mut answered, asked) {
+            terminal.type_in("y\n");
+        }
+        terminal.all().contains(end)
+    });
+    assert!(is_done, "{}", terminal.all());
 }
 
 pub(super) fn is_there(sandbox: &Sandbox, name: &str) -> bool {
@@ -400,16 +414,9 @@ fn an_answer_to_what_the_command_drew_over_the_question_permits_nothing() {
         terminal.expect("/.npm/a\"\r\n");
         terminal.expect(KEYS);
         assert!(!is_there(&sandbox, "a"), "{ESCAPED}{}", terminal.all());
-        // As often as it is asked: what is typed too soon answers nothing.
-        let mut answered = 0;
-        let is_done = eventually(|| {
-            let asked = terminal.all().matches(KEYS).count();
-            if asked > std::mem::replace(&mut answered, asked) {
-                terminal.type_in("y\n");
-            }
-            terminal.all().contains("\nstatus=0\r\n")
-        });
-        assert!(is_done && is_there(&sandbox, "a"), "{}", terminal.all());
+        // What is typed too soon answers nothing.
+        answer_as_often_as_asked(&mut terminal, "\nstatus=0\r\n");
+        assert!(is_there(&sandbox, "a"), "{}", terminal.all());
     });
 }
 
@@ -424,17 +431,8 @@ fn a_shell_with_a_job_in_the_background_is_asked_about_once() {
         terminal.type_in("$L --ask terminal -- bash ./script; echo st\"\"atus=$?\n");
         terminal.expect(KEYS);
         // Longer than a question stays for which nobody waits.
-        std::thread::sleep(std::time::Duration::from_secs(2));
-        // On a busy machine one that was to stop can get a processor yet: then it is asked anew.
-        let mut answered = 0;
-        let is_done = eventually(|| {
-            let asked = terminal.all().matches(KEYS).count();
-            if asked > std::mem::replace(&mut answered, asked) {
-                terminal.type_in("y\n");
-            }
-            terminal.all().contains("\nstatus=0\r\n")
-        });
-        assert!(is_done, "{}", terminal.all());
+        std::thread::sleep(Duration::from_secs(2));
+        answer_as_often_as_asked(&mut terminal, "\nstatus=0\r\n");
         assert!(is_there(&sandbox, "a"));
         let seen = terminal.all();
         assert!(!seen.contains("the question is over"), "{seen}");
@@ -449,7 +447,7 @@ fn what_was_typed_before_a_question_is_no_answer_to_it() {
             "echo 1 > ~/.npm/a & echo 2 > ~/b & wait; echo $(ls ~ ~/.npm | grep -cx '[ab]') made";
         let mut terminal = ask(&sandbox, script);
         // Until the other one waits as well.
-        std::thread::sleep(std::time::Duration::from_secs(1));
+        std::thread::sleep(Duration::from_secs(1));
         terminal.type_in("n\ny\n");
         terminal.expect("wants to change");
         terminal.expect(KEYS);
@@ -458,13 +456,57 @@ fn what_was_typed_before_a_question_is_no_answer_to_it() {
         // Shown again as well, should the other one have been late to stand still.
         for _ in 0..20 {
             terminal.type_in("y\n");
-            std::thread::sleep(std::time::Duration::from_millis(500));
+            std::thread::sleep(Duration::from_millis(500));
             if made() {
                 break;
             }
         }
         terminal.expect("\n1 made\r\n");
         terminal.expect("\nstatus=0\r\n");
+    });
+}
+
+/// Asks for a word, and makes the call when it has the beginning.
+const WORD: &str = r#"
+import os, termios, tty
+path = os.path.expanduser('~/.npm/a')
+tty.setcbreak(0)
+print('type dey and press Enter', flush=True)
+read = b''
+while len(read) < 2: read += os.read(0, 1)
+try: open(path, 'w').write('x')
+except OSError as e: print(e.strerror)
+"#;
+
+#[test]
+fn what_is_left_of_a_word_that_the_command_wanted_is_no_answer() {
+    for_each_user(|user| {
+        let mut was_quick = false;
+        for _ in 0..20 {
+            let sandbox = sandbox(user);
+            sandbox.file("work/word.py", WORD);
+            let mut terminal = Terminal::of(&sandbox);
+            terminal.type_in("$L --ask terminal -- python3 word.py; echo st\"\"atus=$?\n");
+            terminal.expect("press Enter\r\n");
+            terminal.type_in("d");
+            let begun = Instant::now();
+            terminal.type_in("e");
+            std::thread::sleep(Duration::from_millis(150));
+            terminal.type_in("y\n");
+            // On a busy machine that can come long after the question is shown.
+            was_quick = begun.elapsed() < Duration::from_millis(400);
+            if was_quick {
+                terminal.expect(KEYS);
+                // As long as it would take to be made.
+                std::thread::sleep(Duration::from_millis(500));
+                assert!(!is_there(&sandbox, "a"), "{ESCAPED}{}", terminal.all());
+                terminal.type_in("y\n");
+                terminal.expect("\nstatus=0\r\n");
+                assert!(is_there(&sandbox, "a"), "{}", terminal.all());
+                break;
+            }
+        }
+        assert!(was_quick, "the machine was too busy");
     });
 }
 
@@ -502,6 +544,24 @@ fn a_question_is_asked_in_a_pipeline_and_by_a_command_without_the_terminal() {
             terminal.expect("\nstatus=0\r\n");
             assert_eq!(sandbox.read("home/.npm/a"), "x\n");
         }
+    });
+}
+
+#[test]
+fn what_gets_to_the_terminal_by_way_of_others_stands_still_as_well() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script =
+            "(until [ -e go ]; do sleep 0.1; done; echo dr\"\"awn) & echo x > ~/.npm/a; wait";
+        sandbox.file("work/script", script);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L --ask terminal -- sh ./script < /dev/null 2>&1 | cat\n");
+        terminal.expect(KEYS);
+        sandbox.file("work/go", "");
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(!terminal.all().contains("drawn"), "{}", terminal.all());
+        answer_as_often_as_asked(&mut terminal, "\ndrawn\r\n");
+        assert!(eventually(|| is_there(&sandbox, "a")), "{}", terminal.all());
     });
 }
 
