@@ -58,9 +58,10 @@ fn run_with(
     (policy.files.grow, policy.network.asks) = (invocation.ask.is_some(), invocation.ask.is_some());
     let writes = !policy.files.allow_write.is_empty();
     let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
-    let (asking, asked) = consent::begin(invocation, &prepared, &caller, tree)?.unzip();
+    let (asking, asked) = consent::begin(invocation, &prepared, &caller, tree, collected)?.unzip();
     let judges = Arc::make_mut(&mut prepared.judges);
-    (judges.asking, judges.observer) = (asking.map(Arc::new), Arc::new(Reporter::of(collected)));
+    (judges.asking, judges.observer) =
+        (asking.map(Arc::new), Arc::new(Reporter::of(collected.clone())));
     let served = prepared.serve(tool, child, tree, traps);
     drop(asked);
     add(&mut remarks, notes);

@@ -6,7 +6,7 @@
 
 mod witness;
 
-use crate::advice::draft::{Base, Draft};
+use crate::advice::draft::{Base, Draft, NAMED_MAX};
 use crate::advice::grounds::on_grounds;
 use crate::advice::needs::Needs;
 use crate::advice::suggest;
@@ -96,7 +96,8 @@ fn learn(
     say(
         "--learn: this run is not confined: everything that no deny rule names is permitted, and recorded",
     );
-    Arc::make_mut(&mut prepared.judges).observer = Arc::new(Reporter::default());
+    let reporter = reader.get().cloned().map_or_else(Reporter::default, |it| Reporter::of(it));
+    Arc::make_mut(&mut prepared.judges).observer = Arc::new(reporter);
     let umask = tree.umask;
     let (status, ended) = prepared.serve(tool, child, tree, traps)?;
     let grounded = |denials: &[&Denial]| {
@@ -130,8 +131,11 @@ fn tell(draft: &Draft, file: &NewPolicy, base: &Network, status: i32) {
             say("--learn: so the deniedDomains that it extends restrict nothing");
         }
     }
-    if let Some(paths) = draft.left_out() {
+    if let Some(paths) = draft.left_out(NAMED_MAX) {
         say(&format!("--learn: left out, as not known to be harmless outside: {paths}"));
+    }
+    if let Some(paths) = draft.wide(NAMED_MAX) {
+        say(&format!("--learn: left out, as only a rule for the directory would help: {paths}"));
     }
     if draft.forgotten() > 0 {
         say(&format!("--learn: incomplete: {} more accesses were seen", draft.forgotten()));

@@ -89,6 +89,42 @@ fn a_directory_that_was_there_and_a_link_are_not_learned_with_what_they_lead_to(
     });
 }
 
+/// Who may write a path may not remove it, but for what the run has made there itself.
+#[test]
+fn what_a_rule_for_its_path_would_not_help_is_not_learned() {
+    for_each_user(|user| {
+        for (script, helped) in [
+            ("rm ~/docs/old", false),
+            ("mv ~/docs/old ~/docs/other", false),
+            ("ln ~/docs/old ~/docs/other", false),
+            ("echo x > ~/docs/new; mv ~/docs/new ~/docs/old", false),
+            ("mkdir ~/docs/a; mv ~/docs/a ~/docs/b", false),
+            ("ln -s old ~/docs/link", false),
+            ("echo x > ~/docs/sedSnXbQ2", false),
+            ("echo x > app; rm app; rm built", false),
+            ("echo x >> ~/docs/old; echo x > ~/docs/new; rm ~/docs/new", true),
+        ] {
+            let sandbox = Sandbox::of(user).without_policy();
+            sandbox.dir("home/docs");
+            let files = ["home/docs/old", "home/docs/kept", "work/built"];
+            files.iter().for_each(|file| drop(sandbox.file(file, "")));
+            let told = learn(&sandbox, &["-p", "read-only"], script);
+            let draft = sandbox.read(DRAFT);
+            let left_out = "left out, as only a rule for the directory would help: \"/";
+            assert_eq!(!told.succeeds().stderr.contains(left_out), helped, "{draft}{told:#?}");
+            assert_eq!(!draft.contains("# Left out, as only a rule"), helped, "{draft}");
+            files.iter().for_each(|file| drop(sandbox.file(file, "")));
+            for name in ["other", "new", "a", "b", "link"] {
+                let made = sandbox.path("home/docs").join(name);
+                let _ = fs::remove_file(&made).or_else(|_| fs::remove_dir(&made));
+            }
+            // Names of chance are others each time.
+            let again = under_draft(&sandbox, &script.replace("SnXbQ2", "w8Rt0K"));
+            assert_eq!(again.status == Some(0), helped, "{script}: {draft}{again:#?}");
+        }
+    });
+}
+
 /// The tools that are most often learned from, without a network: git, and what builds and tests.
 #[test]
 fn a_new_directory_is_not_learned_with_what_is_left_out_of_it() {

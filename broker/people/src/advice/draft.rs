@@ -18,11 +18,13 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Most programs that are named behind a value, and most things that are named in a comment.
-const NAMED_MAX: usize = 3;
+/// Most programs that are named behind a value, and most things in a line of text.
+pub const NAMED_MAX: usize = 3;
+/// Most of what is left out that is named in the file.
+const LEFT_OUT_MAX: usize = 100;
 
 /// What a draft adds to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Base {
     /// The policies of the run, as `extends` names them; none for the built-in one.
     pub extends: Vec<String>,
@@ -31,7 +33,7 @@ pub struct Base {
 }
 
 /// What is to be written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Draft {
     base: Base,
     writes: Values,
@@ -43,6 +45,8 @@ pub struct Draft {
     addresses: Values,
     /// What is not known to be harmless.
     left_out: Vec<PathBuf>,
+    /// What no rule helps but one for a directory that would open too much.
+    wide: Vec<PathBuf>,
     left_out_hosts: BTreeSet<String>,
     forgotten: usize,
 }
@@ -61,18 +65,9 @@ struct Change {
 impl Draft {
     /// What `lessons` come to.
     pub fn of(lessons: Lessons, base: Base, grounds: &Grounds<'_>) -> Self {
-        let mut draft = Self {
-            base,
-            writes: Vec::new(),
-            sockets: Vec::new(),
-            hosts: Vec::new(),
-            private: Vec::new(),
-            servers: None,
-            addresses: Vec::new(),
-            left_out: Vec::new(),
-            left_out_hosts: BTreeSet::new(),
-            forgotten: lessons.forgotten,
-        };
+        let lone = Grounds { removed: None, ..*grounds };
+        let grounds = &Grounds { removed: Some(&lessons.removed), ..*grounds };
+        let mut draft = Self { base, forgotten: lessons.forgotten, ..Self::default() };
         // All but what is denied.
         let rules = Rules::new(&Files { allow_write: vec!["/".into()], ..grounds.files.clone() });
         let mut written = Vec::new();
@@ -81,8 +76,10 @@ impl Draft {
                 // All in the work tree and in caches is harmless.
                 Need::Further(path) if !grounds.is_region(&path) => draft.left_out.push(path),
                 Need::Write(path) | Need::Further(path) => {
-                    match grounds.place_where(&path, |place| rules.access(place).write) {
+                    let fits = |place: &Path| rules.access(place).write;
+                    match grounds.place_where(&path, fits) {
                         Some(place) => written.push(Change { place, path, programs }),
+                        None if lone.place_where(&path, fits).is_some() => draft.wide.push(path),
                         None => draft.left_out.push(path),
                     }
                 }
@@ -126,9 +123,10 @@ impl Draft {
         let is_allowed = |path: &Path| {
             places.iter().any(|place| path.starts_with(place) || place.starts_with(path))
         };
-        draft.left_out.retain(|path| !is_allowed(path));
-        let left_out = std::mem::take(&mut draft.left_out);
-        draft.left_out = grounds.joined(left_out, |_| true);
+        for missing in [&mut draft.left_out, &mut draft.wide] {
+            missing.retain(|path| !is_allowed(path));
+            *missing = grounds.joined(std::mem::take(missing), |_| true);
+        }
         for place in places {
             let inside = written.iter().filter(|change| change.place.starts_with(&place));
             let programs = inside.flat_map(|change| change.programs.clone()).collect();
@@ -156,12 +154,19 @@ impl Draft {
         !self.addresses.is_empty()
     }
 
-    /// What is missing because it would have opened too much.
-    pub fn left_out(&self) -> Option<String> {
+    /// What is missing because it would have opened too much, `most` of it by name.
+    pub fn left_out(&self, most: usize) -> Option<String> {
         let paths = self.left_out.iter().map(|path| quote(&path.to_string_lossy()));
         let hosts = self.left_out_hosts.iter().map(|host| quote(host));
         let all: Vec<_> = paths.chain(hosts).collect();
-        (!all.is_empty()).then(|| some(all.into_iter()))
+        (!all.is_empty()).then(|| some_of(all.into_iter(), most))
+    }
+
+    /// The same of what only a rule for its directory would help: what was removed, replaced or linked, or has another name
+    /// each time.
+    pub fn wide(&self, most: usize) -> Option<String> {
+        let all = self.wide.iter().map(|path| quote(&path.to_string_lossy()));
+        (!self.wide.is_empty()).then(|| some_of(all, most))
     }
 
     /// How many things are missing because there were too many.
@@ -224,8 +229,12 @@ impl Draft {
         if self.forgotten > 0 {
             line(&mut text, format_args!("# It is not all: {} more were seen.", self.forgotten));
         }
-        if let Some(paths) = self.left_out() {
+        if let Some(paths) = self.left_out(LEFT_OUT_MAX) {
             line(&mut text, format_args!("# Left out, as not known to be harmless: {paths}"));
+        }
+        if let Some(paths) = self.wide(LEFT_OUT_MAX) {
+            let why = "only a rule for the directory would help";
+            line(&mut text, format_args!("# Left out, as {why}: {paths}"));
         }
         if !self.base.extends.is_empty() {
             let names: Vec<_> = self.base.extends.iter().map(|name| quote(name)).collect();
@@ -326,9 +335,13 @@ fn asked(programs: &Programs) -> String {
 
 /// The first ones, and how many there are besides.
 fn some(items: impl ExactSizeIterator<Item = String>) -> String {
-    let rest = items.len().saturating_sub(NAMED_MAX);
+    some_of(items, NAMED_MAX)
+}
+
+fn some_of(items: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let rest = items.len().saturating_sub(most);
     let rest = (rest > 0).then(|| format!("{rest} more"));
-    items.take(NAMED_MAX).chain(rest).collect::<Vec<_>>().join(", ")
+    items.take(most).chain(rest).collect::<Vec<_>>().join(", ")
 }
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {

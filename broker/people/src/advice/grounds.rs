@@ -8,6 +8,7 @@ use policy::harmless::is_socket;
 use policy::reach::linked_settings;
 use policy::remarks::Remarks;
 use rules::policy::Policy;
+use std::collections::BTreeSet;
 
 /// What `find` finds in view of `policy`, of a run that was `prepared`.
 pub fn on_grounds<T>(
@@ -26,7 +27,7 @@ pub fn on_grounds<T>(
         log: std::fs::canonicalize("/dev/log").ok().filter(|log| is_socket(log)).as_deref(),
         files: &policy.files,
         missing: &missing,
-        removed: Some(&[]),
+        removed: Some(&BTreeSet::new()),
         written: prepared.written,
         network: &policy.network,
         origins: remarks.origins(),

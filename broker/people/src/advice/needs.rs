@@ -3,14 +3,14 @@
 //! A program is called by the file that it executes, which a process cannot change of itself as it can its name;
 //! and by no more of that than letters, for it stands in a comment of the draft.
 
-use crate::observe::process;
+use crate::observe::{Change, process};
 use kernel::target::Target;
 use kernel::threads::lock;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Most different things that are remembered: a large build makes some ten thousand files.
@@ -55,6 +55,10 @@ struct Found {
     /// The ports of servers of the command's own.
     own_ports: HashSet<u16>,
     forgotten: usize,
+    /// What the run has made where nothing was.
+    made: HashSet<PathBuf>,
+    /// What it has removed or moved that was there before, and where it has put something of another name, or a link.
+    removed: BTreeSet<PathBuf>,
 }
 
 /// A host that the proxy reached though no rule names it.
@@ -73,6 +77,8 @@ pub struct Reached {
 pub struct Lessons {
     /// Each need with the programs that had it.
     pub needs: BTreeMap<Need, BTreeSet<String>>,
+    /// What of it takes more than a rule for the path.
+    pub removed: BTreeSet<PathBuf>,
     /// How many are missing.
     pub forgotten: usize,
 }
@@ -91,6 +97,20 @@ impl Needs {
         let write = Need::Write(path.clone());
         let is_own = lock(&self.0).needs.contains_key(&write);
         self.note(target, if leads_further && !is_own { Need::Further(path) } else { write });
+    }
+
+    /// Takes note of how `path` is about to be changed: what the run has made itself it can remove by a rule for that path.
+    pub fn note_change(&self, path: &Path, change: Change) {
+        let exists = path.symlink_metadata().is_ok();
+        let Found { made, removed, forgotten, .. } = &mut *lock(&self.0);
+        let is_own = made.contains(path);
+        match change {
+            Change::Content if exists => {}
+            Change::Removal if is_own => {}
+            _ if made.len() + removed.len() >= REMEMBERED_MAX => *forgotten += 1,
+            Change::Content => drop(made.insert(path.to_owned())),
+            Change::Removal | Change::Replacement => drop(removed.insert(path.to_owned())),
+        }
     }
 
     /// Takes note of a server of the command's own.
@@ -138,10 +158,15 @@ impl Needs {
                 found.add(Need::PrivateHost(target), program);
             }
         }
-        let Found { needs, programs, forgotten, .. } = found;
+        let Found { needs, programs, forgotten, mut removed, .. } = found;
+        let written = needs.keys().filter_map(|need| match need {
+            Need::Write(path) | Need::Further(path) => Some(path),
+            _ => None,
+        });
+        removed.extend(written.filter(|path| path.is_symlink()).cloned());
         let named = |numbers: Programs| numbers.iter().map(|&at| programs[at].clone()).collect();
         let needs = needs.into_iter().map(|(need, numbers)| (need, named(numbers))).collect();
-        Lessons { needs, forgotten }
+        Lessons { needs, removed, forgotten }
     }
 }
 

@@ -28,6 +28,7 @@ use rules::files::{Files, push_new};
 use rules::paths::covers;
 use rules::policy::Network;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -56,7 +57,7 @@ pub struct Grounds<'a> {
     pub missing: &'a [PathBuf],
     /// What was to be removed, moved away or given another name; none where a rule is for this run alone, in which all is
     /// called as it was refused.
-    pub removed: Option<&'a [PathBuf]>,
+    pub removed: Option<&'a BTreeSet<PathBuf>>,
     /// How many of `deny_write` and `deny_read` were written, not added to protect landstrip.
     pub written: (usize, usize),
     pub network: &'a Network,

@@ -223,8 +223,10 @@ impl Counsel for Asking {
         if request.confirm().is_err() {
             return false;
         }
+        // Before anything is locked: it waits for file systems.
+        let lasts = self.book.lasts(&rule, denial);
         self.have_wait(Waiter::Call(call), (&rule, denial), |open, number| {
-            let question = Question { number, denial, rule: &rule, asker: &asker };
+            let question = Question { number, denial, rule: &rule, lasts, asker: &asker };
             open.show(number, || self.channel.ask(&question))
         })
     }
@@ -246,7 +248,7 @@ impl Counsel for Asking {
                 let asker =
                     proxy.and_then(|proxy| client::asker(client, &proxy)).unwrap_or_default();
                 let (rule, denial) = &asked;
-                let question = Question { number, denial, rule, asker: &asker };
+                let question = Question { number, denial, rule, lasts: true, asker: &asker };
                 lock(&open).show(number, || channel.ask(&question));
             };
             spawn(STACK, look).is_ok()

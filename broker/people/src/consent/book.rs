@@ -2,6 +2,7 @@
 //! names is nobody's to grant during a run, nor what is not known to be harmless.
 
 use crate::advice::suggest::{self, Grounds};
+use crate::reports::collected::Collected;
 use common::trap::NetworkOperation;
 use kernel::locate::locate;
 use landstrip_core::ask::{Addition, Rule};
@@ -22,6 +23,7 @@ use rules::proxies::CallerProxies;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The key of rules for hosts.
 const HOSTS: &str = "network.allowedDomains";
@@ -40,11 +42,17 @@ pub(super) struct Book {
     settings: Vec<PathBuf>,
     written: (usize, usize),
     origins: Origins,
+    collected: Arc<Collected>,
 }
 
 impl Book {
     /// The rules beside `policy`, of which the first `written` ones of denyWrite and denyRead were written.
-    pub(super) fn new(mut policy: Policy, caller: Caller, written: (usize, usize)) -> Self {
+    pub(super) fn new(
+        mut policy: Policy,
+        caller: Caller,
+        written: (usize, usize),
+        collected: Arc<Collected>,
+    ) -> Self {
         // What other runs have, and what was kept of them, is protected where it lies in what may be written at launch. What
         // is granted later is not to reach it either.
         let denials = caller.states().filter_map(|place| locate(&place).ok());
@@ -53,7 +61,8 @@ impl Book {
         let home = caller.home.as_ref().map(|home| home.canonicalize().unwrap_or(home.clone()));
         let temporary = std::fs::canonicalize(callers_temporary()).unwrap_or_default();
         let settings = home.as_deref().map(linked_settings).unwrap_or_default();
-        Self { policy, caller, home, temporary, settings, written, origins: Origins::default() }
+        let origins = Origins::default();
+        Self { policy, caller, home, temporary, settings, written, origins, collected }
     }
 
     fn grounds(&self) -> Grounds<'_> {
@@ -176,6 +185,15 @@ impl Book {
             true => Err("a proxy of the caller's on this host has a password".to_owned()),
             false => Ok(Addition::Address(Denial::Network(NetworkOperation::Bind, Vec::new()))),
         }
+    }
+
+    /// Whether `rule` would help another run, too: in this one, all is called as it was refused, and may be removed.
+    pub(super) fn lasts(&self, rule: &Rule, denial: &Denial) -> bool {
+        let removals = self.collected.removals();
+        let grounds = Grounds { removed: Some(&removals), ..self.grounds() };
+        !self.names(rule, denial)
+            || suggest::rule_to_allow(denial, &grounds)
+                .is_some_and(|(_, value)| value == rule.value)
     }
 
     /// Whether `rule` is for the path that was refused, not for one around it.

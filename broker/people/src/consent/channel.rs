@@ -151,7 +151,13 @@ mod tests {
     fn ask(channel: &Channel) -> bool {
         let denial = Denial::file(FileOperation::Write, Path::new("/a"));
         let rule = Rule { key: "filesystem.allowWrite".to_owned(), value: "/a".to_owned() };
-        channel.ask(&Question { number: 1, denial: &denial, rule: &rule, asker: &Asker::default() })
+        channel.ask(&Question {
+            number: 1,
+            denial: &denial,
+            rule: &rule,
+            lasts: true,
+            asker: &Asker::default(),
+        })
     }
 
     #[test]

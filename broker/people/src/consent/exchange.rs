@@ -48,7 +48,17 @@ impl<'a> Exchange<'a> {
 
     /// What is shown first.
     pub(super) fn question(&self) -> String {
-        self.asked.text(self.always.as_ref().map(PolicyFile::name).map_err(String::as_str))
+        self.asked.text(self.kept().map(PolicyFile::name))
+    }
+
+    /// The policy that the rule can be added to, or why it cannot be.
+    fn kept(&self) -> Result<&PolicyFile, &str> {
+        match self.asked.lasts {
+            true => self.always.as_ref().map_err(String::as_str),
+            false => Err(
+                "for what is removed, replaced, linked or named by chance, a rule helps this run only",
+            ),
+        }
     }
 
     /// What is shown where something else may have been drawn over it: all of the question, unless it was answered.
@@ -94,8 +104,11 @@ impl<'a> Exchange<'a> {
 
     /// Shows what adding the rule to the policy comes to.
     fn propose(&self) -> (Stage, Reply) {
-        let proposal = self.always.as_ref().map_err(String::clone);
-        match proposal.and_then(|policy| policy.propose(&self.asked.rule, &self.asked.program)) {
+        match self
+            .kept()
+            .map_err(str::to_owned)
+            .and_then(|policy| policy.propose(&self.asked.rule, &self.asked.program))
+        {
             Ok(proposal) => {
                 let lines = proposal.amended.lines.iter();
                 let lines: String =

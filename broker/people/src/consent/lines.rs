@@ -19,7 +19,7 @@ pub(super) fn question(question: &Question<'_>) -> Option<String> {
 }
 
 fn written(question: &Question<'_>, with_details: bool) -> String {
-    let Question { number, denial, rule, asker } = question;
+    let Question { number, denial, rule, lasts, asker } = question;
     let report = denial_line(denial);
     let program = asker.program.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let (arguments, directory) = match with_details {
@@ -30,13 +30,14 @@ fn written(question: &Question<'_>, with_details: bool) -> String {
     let arguments: Vec<_> = arguments.iter().take(ARGUMENTS_MAX).map(cut).collect();
     format!(
         "{{\"ask\":{number},\"report\":{},\"advice\":[{}],\"program\":{},\"pid\":{},\"arguments\":[{}],\
-         \"directory\":{}}}\n",
+         \"directory\":{}{}}}\n",
         report.trim_end(),
         pair(rule),
         string(program),
         asker.process,
         arguments.join(","),
         string(directory),
+        if *lasts { "" } else { ",\"lasts\":false" },
     )
 }
 
@@ -108,7 +109,7 @@ mod tests {
     fn asked(path: &str, asker: &Asker) -> Option<String> {
         let denial = Denial::file(FileOperation::Write, Path::new(path));
         let rule = Rule { key: "filesystem.allowWrite".to_owned(), value: "~/.npm".to_owned() };
-        question(&Question { number: 7, denial: &denial, rule: &rule, asker })
+        question(&Question { number: 7, denial: &denial, rule: &rule, lasts: true, asker })
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod watcher;
 mod wire;
 
 use crate::cli::{Ask, Invocation};
+use crate::reports::collected::Collected;
 use always::PolicyFile;
 use asking::AtEnd;
 use channel::Channel;
@@ -31,6 +32,7 @@ use landstrip_core::report::failure::Failure;
 use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::process_tree::ProcessTree;
 use policy::callers::Caller;
+use std::sync::Arc;
 use std::time::Duration;
 use terminal::Prompter;
 
@@ -49,6 +51,8 @@ struct Question<'a> {
     denial: &'a Denial,
     /// What would allow it.
     rule: &'a Rule,
+    /// Such a rule would help another run, too.
+    lasts: bool,
     asker: &'a Asker,
 }
 
@@ -106,10 +110,11 @@ pub fn begin(
     prepared: &Prepared,
     caller: &Caller,
     tree: &ProcessTree,
+    collected: &Arc<Collected>,
 ) -> Result<Option<(Asking, Asked)>, Failure> {
     let Some(ask) = invocation.ask else { return Ok(None) };
     let Prepared { policy, judges, written, .. } = prepared;
-    let book = book::Book::new(policy.clone(), caller.clone(), *written);
+    let book = book::Book::new(policy.clone(), caller.clone(), *written, Arc::clone(collected));
     let unusable = |what: &dyn std::fmt::Display| {
         Failure::Usage(format!("--ask {what} is not a connected stream socket"))
     };

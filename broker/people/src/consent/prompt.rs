@@ -19,6 +19,8 @@ pub(super) struct Asked {
     pub(super) rule: Rule,
     /// The file name of the program.
     pub(super) program: String,
+    /// The rule would help another run, too.
+    pub(super) lasts: bool,
     /// As it came.
     pub(super) line: Value,
     text: String,
@@ -62,7 +64,8 @@ impl Asked {
             let _ = writeln!(told, "  it calls itself {}{rest}, in {place}", words.join(" "));
         }
         let _ = writeln!(told, "  the rule for that: {}", line_of(&rule));
-        Some(Self { number, rule, program, line: line.clone(), text: told })
+        let lasts = line["lasts"] != false;
+        Some(Self { number, rule, program, lasts, line: line.clone(), text: told })
     }
 
     /// Whether `outcome`, what a line says was granted or refused, is that of its rule.

@@ -3,6 +3,7 @@
 use crate::advice::needs::{Need, Needs, Reached};
 use crate::advice::noise;
 use crate::advice::suggest::leads_further;
+use crate::observe::{Change, Changes};
 use common::trap::FileOperation;
 use kernel::diag::anybody_listens;
 use kernel::target::Target;
@@ -94,6 +95,12 @@ impl Witness for Reader {
         let text = address.to_string();
         let (host, _) = split_port(&text);
         !is_own && rule_for(&self.denied_domains, host, Some(address.port())).is_some()
+    }
+}
+
+impl Changes for Reader {
+    fn note(&self, path: &Path, change: Change) {
+        self.needs.note_change(path, change);
     }
 }
 

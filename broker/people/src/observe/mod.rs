@@ -6,7 +6,6 @@
 mod path_cache;
 pub(crate) mod process;
 
-use crate::reports::collected::Collected;
 use common::trap::FileOperation;
 use kernel::object::Object;
 use kernel::proc;
@@ -24,6 +23,7 @@ use rules::paths::Access;
 use rustix::fs::{self, AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,8 +35,24 @@ type Refused = (FileOperation, PathBuf);
 #[derive(Debug, Default)]
 pub struct Reporter {
     cache: PathCache,
-    /// To whom that is told for which a rule for the path is not enough, if anybody gives advice.
-    collected: Option<Arc<Collected>>,
+    /// To whom changes are told, if anybody gives advice.
+    changes: Option<Arc<dyn Changes>>,
+}
+
+/// How an entry is changed, which the rules do not permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is made, or its content.
+    Content,
+    /// It is removed, moved away or given another name.
+    Removal,
+    /// Something that has another name takes its place, whether or not anything is there.
+    Replacement,
+}
+
+/// Who is told of changes before they are made: for some, a rule for the path is not enough.
+pub trait Changes: Debug + Send + Sync {
+    fn note(&self, path: &Path, change: Change);
 }
 
 impl Observer for Reporter {
@@ -59,11 +75,17 @@ impl Observer for Reporter {
         if refused.is_empty() || is_futile(looks) {
             return Vec::new();
         }
+        // The other end of such a call is no new entry.
+        let is_move = looks.iter().any(|look| matches!(look.act, Act::Remove | Act::Link(_)));
         let denial = |(look, (operation, path)): (&Look, Refused)| {
-            if matches!(look.act, Act::Remove | Act::Link(_))
-                && let Some(collected) = &self.collected
-            {
-                collected.note_removal(&path);
+            let change = match look.act {
+                Act::Remove | Act::Link(_) => Change::Removal,
+                Act::Create if is_move => Change::Replacement,
+                Act::Replace => Change::Replacement,
+                Act::Create | Act::Open(_) => Change::Content,
+            };
+            if let (Some(changes), FileOperation::Write) = (&self.changes, operation) {
+                changes.note(&path, change);
             }
             Denial::file(operation, &as_written(look, path))
         };
@@ -80,9 +102,9 @@ impl Observer for Reporter {
 }
 
 impl Reporter {
-    /// One that tells `collected` what was to be removed, or given another name.
-    pub fn of(collected: &Arc<Collected>) -> Self {
-        Self { collected: Some(Arc::clone(collected)), ..Self::default() }
+    /// One that tells `changes` of them.
+    pub fn of(changes: Arc<dyn Changes>) -> Self {
+        Self { changes: Some(changes), ..Self::default() }
     }
 
     /// What the rules refuse although the file system would have permitted it.

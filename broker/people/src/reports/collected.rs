@@ -7,6 +7,7 @@ use super::looks::Looks;
 use super::stream::Stream;
 use super::{names, query};
 use crate::advice::noise::{is_noise, is_unserved};
+use crate::observe::{Change, Changes};
 use common::trap::FileOperation;
 use kernel::threads::lock;
 use landstrip_core::report::denials::Denial;
@@ -59,10 +60,24 @@ struct Known {
     asked: Vec<Denial>,
     /// What was not worth being collected.
     noise: Vec<Denial>,
-    /// What was to be removed, moved away or given another name, which takes a right to the directory.
+    /// What was to be removed, replaced, moved away or given another name, which takes a right to the directory.
     removals: BTreeSet<PathBuf>,
     /// The system calls that were refused and that no policy allows.
     refused: BTreeSet<&'static str>,
+}
+
+impl Changes for Collected {
+    fn note(&self, path: &Path, change: Change) {
+        let is_removal = match change {
+            Change::Content => false,
+            Change::Removal => true,
+            Change::Replacement => path.symlink_metadata().is_ok(),
+        };
+        let removals = &mut lock(&self.known).removals;
+        if is_removal && removals.len() < REMEMBERED_MAX {
+            removals.insert(path.to_owned());
+        }
+    }
 }
 
 impl Collected {
@@ -123,17 +138,9 @@ impl Collected {
             || self.wanted.get().is_some_and(|wanted| !wanted.ignored.is_empty())
     }
 
-    /// Notes that `path` was to be removed, moved away or given another name, and that was refused.
-    pub fn note_removal(&self, path: &Path) {
-        let removals = &mut lock(&self.known).removals;
-        if removals.len() < REMEMBERED_MAX {
-            removals.insert(path.to_owned());
-        }
-    }
-
-    /// The first of these.
-    pub fn removals(&self) -> Vec<PathBuf> {
-        lock(&self.known).removals.iter().cloned().collect()
+    /// The first of what was to be removed, replaced, moved away or given another name.
+    pub fn removals(&self) -> BTreeSet<PathBuf> {
+        lock(&self.known).removals.clone()
     }
 
     /// The system calls that were refused and that no policy allows.

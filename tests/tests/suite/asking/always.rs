@@ -127,6 +127,32 @@ fn always_says_what_to_do_where_only_a_preset_or_no_policy_is_in_force() {
     });
 }
 
+/// In this run an answer lets it be removed; a rule for its path would not in another.
+#[test]
+fn always_is_not_offered_for_what_no_rule_for_the_path_would_help() {
+    for_each_user(|user| {
+        for (script, is_kept) in [
+            ("rm -f ~/docs/a", false),
+            ("echo x > ~/docs/sedw8Rt0K", false),
+            ("echo x > ~/docs/a", true),
+        ] {
+            let sandbox = sandbox(user);
+            sandbox.dir("home/docs");
+            sandbox.file("home/docs/a", "kept");
+            let mut terminal = ask(&sandbox, script);
+            let asked = terminal.all();
+            assert_eq!(asked.contains("a always (in"), is_kept, "{asked}");
+            assert_eq!(asked.contains("a rule helps this run only"), !is_kept, "{asked}");
+            terminal.type_in("a\n");
+            terminal.expect(if is_kept { "n ask again? " } else { "it cannot be written: " });
+            terminal.expect(if is_kept { "" } else { KEYS });
+            terminal.type_in(if is_kept { "y\n" } else { "r\n" });
+            terminal.expect("\nstatus=0\r\n");
+            assert_eq!(sandbox.read("policy.json").contains("docs"), is_kept);
+        }
+    });
+}
+
 /// A file that takes the place of another has to come from the same file system.
 #[test]
 fn always_says_what_to_do_where_the_policy_is_on_another_file_system() {

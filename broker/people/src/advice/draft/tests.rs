@@ -19,7 +19,7 @@ fn draft(needs: &[(Need, &str)], extends: &[&str]) -> Draft {
         log: Some(Path::new("/dev/log")),
         files: &files,
         missing: &["/home/u/.made".into()],
-        removed: Some(&[]),
+        removed: Some(&BTreeSet::new()),
         written: (1, 2),
         network: &Network::default(),
         origins: &policy::origins::Origins::default(),
