@@ -361,6 +361,11 @@ impl<'a> Ground<'a> {
     fn tree(&self) -> Option<&'a Path> {
         let is_wide = is_of_system(self.work) || is_too_wide(self.work, self.home);
         let inner = self.home().and_then(|home| self.work.strip_prefix(home).ok());
+        // What starts programs lies on the desktop itself (Desktop Entry Specification), not in a directory there.
+        let inner = inner.map(|inner| match inner.strip_prefix("Desktop") {
+            Ok(rest) if rest != Path::new("") => rest,
+            _ => inner,
+        });
         let is_settings = inner.is_some_and(|inner| !inner.iter().all(is_data));
         (!is_wide && !is_settings).then_some(self.work)
     }
@@ -443,6 +448,13 @@ mod tests {
         ] {
             let expected = (!expected.is_empty()).then(|| expected.to_owned());
             assert_eq!(advised("/work", path), expected, "{path}");
+        }
+        for (work, path, is_known) in [
+            ("/home/u/Desktop/p", "/home/u/Desktop/p/a", true),
+            ("/home/u/Desktop", "/home/u/Desktop/a", false),
+            ("/home/u/public_html/p", "/home/u/public_html/p/a", false),
+        ] {
+            assert_eq!(advised(work, path).as_deref(), is_known.then_some(path));
         }
     }
 

@@ -55,7 +55,7 @@ pub struct Grounds<'a> {
     pub files: &'a Files,
     /// The allowed paths that were missing at launch.
     pub missing: &'a [PathBuf],
-    /// What was to be removed, moved away or given another name; none where a rule is for this run alone, in which all is
+    /// What was to be removed, replaced, moved away or given another name; none where a rule is for this run alone, in which all is
     /// called as it was refused.
     pub removed: Option<&'a BTreeSet<PathBuf>>,
     /// How many of `deny_write` and `deny_read` were written, not added to protect landstrip.
@@ -219,6 +219,7 @@ impl Grounds<'_> {
                     }
                     None if self.missing.iter().any(|missing| missing == path) => {
                         advice.used_up.push(self.shown(path));
+                        push_new(&mut advice.instead, places::AT_MISSING);
                     }
                     // What a process asked for that hides its memory has no path.
                     None if *operation == FileOperation::Write && path.is_absolute() => {

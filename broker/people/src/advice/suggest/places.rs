@@ -7,7 +7,7 @@ use policy::harmless::Ground;
 use policy::keys::Item;
 use rules::paths::covers;
 use rules::pattern::Pattern;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -74,6 +74,9 @@ const HOME: (&str, &str) = ("for a tool that needs a home that it may write", "H
 /// What to do about a socket without a path.
 pub(super) const ABSTRACT: (&str, &str) =
     ("no policy allows abstract Unix sockets", "use one with a path, such as in $TMPDIR");
+/// What to do where an allowed path was missing.
+pub(super) const AT_MISSING: (&str, &str) =
+    ("for a link, or what is moved there", "make it outside, or allow its directory");
 /// What a lone `*` allows.
 pub(super) const STAR: (&str, &str) = (
     "'*' in filesystem.allowWrite matches only what exists at launch",
@@ -122,8 +125,7 @@ impl Grounds<'_> {
         fits: impl Fn(&Path) -> bool,
     ) -> Option<PathBuf> {
         // Whoever may write it may not remove it.
-        let is_removed = |removed: &[PathBuf]| removed.iter().any(|removed| removed == path);
-        let is_futile = |removed| is_stand_in(path) || is_removed(removed);
+        let is_futile = |removed: &BTreeSet<_>| is_stand_in(path) || removed.contains(path);
         let helps = |place: &Path| place != path || !self.removed.is_some_and(is_futile);
         self.ground().places(path).into_iter().find(|place| {
             let is_new = !self.is_protected(place) && !self.is_allowed(place);
@@ -312,7 +314,8 @@ pub(super) fn is_of_kernel(path: &Path) -> bool {
 /// one's place, and the file cannot be replaced without its directory; or it is called otherwise each time.
 fn is_stand_in(path: &Path) -> bool {
     let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
-    name.starts_with(b".") && name.ends_with(b".lock")
+    // Not Cargo.lock.
+    name.strip_suffix(b".lock").is_some_and(|of| of.contains(&b'.'))
         || name.windows(4).any(|part| part == b".tmp")
         || is_made_up(name)
 }
@@ -320,8 +323,8 @@ fn is_stand_in(path: &Path) -> bool {
 /// Whether a name was made up by mkstemp(3), which puts six characters in the place of six `X`, and OpenSSH ten, by
 /// Python's tempfile, which has eight, or by git for what becomes an object.
 fn is_made_up(name: &[u8]) -> bool {
-    /// What programs put in front: sed, zip, Perl, many; patch for a file and for what it refuses.
-    const WHOLE: [&[u8]; 4] = [b"sed", b"zi", b"XX", b"tmp"];
+    /// What programs put in front: sed, ln, zip, Perl, many; patch for a file and for what it refuses.
+    const WHOLE: [&[u8]; 5] = [b"sed", b"Cu", b"zi", b"XX", b"tmp"];
     const ENDS: [&[u8]; 3] = [b".", b".o", b".r"];
     let is_no_word =
         |part: &[u8]| part.iter().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
@@ -332,7 +335,9 @@ fn is_made_up(name: &[u8]) -> bool {
     let is_of_chance = |(start, end): (&[u8], &[u8])| {
         let is_mixed = end.iter().all(u8::is_ascii_alphanumeric) && is_no_word(end);
         let is_after = ENDS.iter().any(|before| start.ends_with(before));
-        is_mixed && (WHOLE.contains(&start) || is_after && end.windows(2).any(is_odd))
+        let has = |is_one: fn(&u8) -> bool| end.iter().any(is_one);
+        let is_bare = name.len() == 6 && has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase);
+        is_mixed && (WHOLE.contains(&start) || (is_after || is_bare) && end.windows(2).any(is_odd))
     };
     let of_length = |count: usize| name.len().checked_sub(count).map(|at| name.split_at(at));
     let is_of_python = |part: &[u8]| {

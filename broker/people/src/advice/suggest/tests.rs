@@ -1,5 +1,6 @@
 use super::*;
 use rules::pattern::{Component, Pattern};
+use std::collections::BTreeSet;
 
 const SERVER: &str = "not suggested, as the server there may run commands or hold keys (run it outside, or give it a server inside): ";
 
@@ -43,7 +44,7 @@ fn said(denials: &[Denial]) -> String {
         log: Some(Path::new("/dev/log")),
         files: &files,
         missing: &["/home/u/.made".into()],
-        removed: Some(&[]),
+        removed: Some(&BTreeSet::new()),
         written: (4, 1),
         network: &network,
         origins: &policy::origins::Origins::default(),
@@ -125,6 +126,9 @@ fn nothing_is_suggested_that_opens_too_much() {
         "tmppk0y5yr3",
         "tmpa1b2c3",
         "ziZlquq4",
+        "CuVnQ2xZ",
+        "6S9Cdh",
+        "x.ini.lock",
         "x.oMEZ1vN",
         "known_hosts.9UNBBncNOp",
         "tmp_objdir-incoming-Pw3eQt",
@@ -136,9 +140,19 @@ fn nothing_is_suggested_that_opens_too_much() {
             )
         );
     }
-    for name in
-        ["sedentary", "tmpfolder", "XXlarge", "note.abcdef", "template", "zigzag", "a.original"]
-    {
+    for name in [
+        "sedentary",
+        "tmpfolder",
+        "XXlarge",
+        "note.abcdef",
+        "template",
+        "zigzag",
+        "a.original",
+        "myFile",
+        "web2py",
+        "log4j2",
+        "Cargo.lock",
+    ] {
         let expected = format!(r#"to allow this: filesystem.allowWrite += ["~/{name}"]"#);
         assert_eq!(said(&writes(&[&format!("/home/u/{name}")])), expected);
     }
