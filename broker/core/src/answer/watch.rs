@@ -22,35 +22,19 @@ pub(super) struct Watch {
     /// Whose turn it is done in.
     turn: AtomicU64,
     awake: AtomicBool,
-    started: AtomicBool,
     sleep: Mutex<()>,
     wake: Condvar,
 }
 
 impl Watch {
-    /// Has the watching thread be there, asleep, before there is work: `start` as [`Watch::begin`] takes it.
-    pub(super) fn prepare(&self, start: impl FnOnce() -> bool) {
-        if !self.started.swap(true, Ordering::SeqCst) && !start() {
-            self.started.store(false, Ordering::SeqCst);
-        }
-    }
-
-    /// The receiver, in its turn `turn`, begins something; `start` starts a thread that calls
-    /// [`Watch::keep`], and returns whether there is one. Returns the number of the work.
-    pub(super) fn begin(&self, turn: u64, start: impl FnOnce() -> bool) -> u64 {
+    /// The receiver, in its turn `turn`, begins something. Returns the number of the work.
+    pub(super) fn begin(&self, turn: u64) -> u64 {
         self.turn.store(turn, Ordering::SeqCst);
         let number = (self.work.load(Ordering::SeqCst) | 1) + 2;
         self.work.store(number, Ordering::SeqCst);
-        if self.awake.swap(true, Ordering::SeqCst) {
-            return number;
-        }
-        if self.started.swap(true, Ordering::SeqCst) {
+        if !self.awake.swap(true, Ordering::SeqCst) {
             drop(lock(&self.sleep));
             self.wake.notify_one();
-        } else if !start() {
-            // Without it, calls wait for this one.
-            self.started.store(false, Ordering::SeqCst);
-            self.awake.store(false, Ordering::SeqCst);
         }
         number
     }

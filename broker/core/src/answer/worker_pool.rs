@@ -72,13 +72,15 @@ impl WorkerPool {
         })
     }
 
-    /// Starts the first thread, and the one that watches it before that needs it.
+    /// Starts the first thread, and the one that watches it, asleep, before that needs it.
     ///
     /// # Errors
     /// Returns [`Errno::AGAIN`] if the system has no more.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let alarm = event::eventfd(0, EventfdFlags::CLOEXEC)?;
-        self.watch.prepare(|| self.add_watching_thread());
+        let pool = Arc::clone(self);
+        let watch = move || pool.watch.keep(|turn| _ = pool.leave_vacancy(turn, Wait::Bounded));
+        spawn(SMALL_STACK, watch)?;
         self.alarm.get_or_init(|| alarm);
         self.add_thread(&mut lock(&self.threads), THREADS_MAX)
     }
@@ -146,16 +148,10 @@ impl WorkerPool {
     /// slow file system holds, for the other end of a FIFO, or for a peer although the broker asked
     /// not to wait. If it does, another thread receives after a moment; to have one wake up each time
     /// would cost more than what is done.
-    fn watched(self: &Arc<Self>, turn: u64, work: impl FnOnce()) {
-        let number = self.watch.begin(turn, || self.add_watching_thread());
+    fn watched(&self, turn: u64, work: impl FnOnce()) {
+        let number = self.watch.begin(turn);
         work();
         self.watch.end(number);
-    }
-
-    fn add_watching_thread(self: &Arc<Self>) -> bool {
-        let pool = Arc::clone(self);
-        let work = move || pool.watch.keep(|turn| _ = pool.leave_vacancy(turn, Wait::Bounded));
-        spawn(SMALL_STACK, work).is_ok()
     }
 
     fn is_over(&self, turn: u64) -> bool {
