@@ -31,10 +31,10 @@ pub(crate) fn compile(
     restrict_network: bool,
     reserve: impl FnOnce() -> Option<Reserve>,
 ) -> Result<(View, OwnedFd), Failure> {
-    let granted = Granted::of((files, &rules), mounts, features, restrict_network);
+    let granted = grant((files, rules), mounts, features, restrict_network);
     // It is removed with what follows, whatever that is. It is made meanwhile, which can take as long.
     let mut reserve = reserve();
-    let Granted { mut builder, roots, openings, ungranted, named, held } = granted?;
+    let (mut builder, mut view, ungranted) = granted?;
     if let Some(reserve) = &reserve {
         builder.grant_reserve(reserve)?;
     }
@@ -43,7 +43,7 @@ pub(crate) fn compile(
     let missing = ungranted.iter().filter_map(|(path, above)| path.strip_prefix(above).ok());
     grants.exception_names.extend(missing.flatten().map(OsStr::to_owned));
     let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| above.as_path()).collect();
-    let made: Vec<_> = ungranted.iter().map(|(path, _)| (path, rules.cursor(path))).collect();
+    let made: Vec<_> = ungranted.iter().map(|(path, _)| (path, view.rules.cursor(path))).collect();
     let is_partial =
         made.iter().flat_map(|(_, cursor)| cursor).any(|cursor| !cursor.is_settled(Kind::Write));
     let needs =
@@ -51,7 +51,7 @@ pub(crate) fn compile(
     let is_served = ungranted.is_empty()
         || can_wait
             && made.iter().all(|(path, cursor)| {
-                !openings.contains(path)
+                !view.openings.contains(path)
                     && cursor.as_ref().is_some_and(|cursor| cursor.is_settled(Kind::Read))
             })
             && reserve
@@ -65,64 +65,55 @@ pub(crate) fn compile(
     if files.hides_processes {
         grants.reads = Reads::More;
     }
-    let reserve = reserve.map(Arc::new);
-    let brokers_truncation = !features.contains(Features::TRUNCATION);
-    let git_links = files.git_links.clone();
+    view.grants = Arc::new(grants);
+    view.reserve = reserve.map(Arc::new);
+    Ok((view, ruleset))
+}
+
+/// Allowed paths that are missing, in which what the command makes Landlock lets nobody read, but what it was told of
+/// before; each with what is above.
+type Ungranted = Vec<(PathBuf, PathBuf)>;
+
+/// All that does not depend on the reserve: of the view all but what is granted.
+fn grant(
+    (files, rules): (&Files, Rules),
+    mounts: &[Mount],
+    features: Features,
+    restrict_network: bool,
+) -> Result<(Builder, View, Ungranted), Failure> {
+    let builder = ruleset::grant((files, &rules), mounts, features, restrict_network)?;
+    let Grants { writable, unlistable, .. } = &builder.grants;
+    let mut held = Vec::new();
+    let roots = roots(&files.allow_write, writable, &mut held)?;
+    let inside = self::roots(&files.allow_write_inside, writable, &mut held)?.into_iter();
+    let openings: Vec<_> =
+        inside.filter(|(_, found)| found.is_none()).map(|(path, _)| path).collect();
+    let missing = roots.iter().filter(|(_, found)| found.is_none()).map(|(path, _)| path);
+    let mut fronts = Fronts::default();
+    let ungranted = missing
+        .chain(&openings)
+        .filter_map(|path| Some((path, fronts.nearest(path)?)))
+        .filter(|(_, above)| unlistable.contains_key(*above))
+        .map(|(path, above)| (path.clone(), above.to_owned()))
+        .collect();
+    let named = named_files(files, &rules, &mut held)?;
     let view = View {
         rules,
-        git_links,
-        grants: Arc::new(grants),
-        brokers_truncation,
+        git_links: files.git_links.clone(),
+        grants: Arc::default(),
+        brokers_truncation: !features.contains(Features::TRUNCATION),
         shared_input: None,
         temporary: None,
         named: Arc::new(named),
         roots,
         openings,
-        reserve,
+        reserve: None,
         _held: Arc::new(held),
         brokers_processes: files.watches_reads,
         grows: files.grow,
         added: Added::default(),
     };
-    Ok((view, ruleset))
-}
-
-/// All that does not depend on the reserve.
-struct Granted {
-    builder: Builder,
-    roots: Vec<(PathBuf, Option<Identity>)>,
-    openings: Vec<PathBuf>,
-    /// What the command makes there Landlock lets nobody read, but what it was told of before; with what is above.
-    ungranted: Vec<(PathBuf, PathBuf)>,
-    named: HashMap<Identity, Access>,
-    held: Vec<OwnedFd>,
-}
-
-impl Granted {
-    fn of(
-        (files, rules): (&Files, &Rules),
-        mounts: &[Mount],
-        features: Features,
-        restrict_network: bool,
-    ) -> Result<Self, Failure> {
-        let builder = ruleset::grant((files, rules), mounts, features, restrict_network)?;
-        let Grants { writable, unlistable, .. } = &builder.grants;
-        let mut held = Vec::new();
-        let roots = roots(&files.allow_write, writable, &mut held)?;
-        let inside = self::roots(&files.allow_write_inside, writable, &mut held)?.into_iter();
-        let openings: Vec<_> =
-            inside.filter(|(_, found)| found.is_none()).map(|(path, _)| path).collect();
-        let missing = roots.iter().filter(|(_, found)| found.is_none()).map(|(path, _)| path);
-        let mut fronts = Fronts::default();
-        let ungranted = missing
-            .chain(&openings)
-            .filter_map(|path| Some((path, fronts.nearest(path)?)))
-            .filter(|(_, above)| unlistable.contains_key(*above))
-            .map(|(path, above)| (path.clone(), above.to_owned()))
-            .collect();
-        let named = named_files(files, rules, &mut held)?;
-        Ok(Self { builder, roots, openings, ungranted, named, held })
-    }
+    Ok((builder, view, ungranted))
 }
 
 /// The allowed paths, and the objects that they are at launch, if they are there: what was granted there, or
