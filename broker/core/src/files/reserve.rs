@@ -14,8 +14,9 @@
 //! alone has rules for them. Sources: mkdir(2), rename(2), acl(5), statx(2), ioctl_iflags(2).
 
 use super::entry::{Entry, has_default_acl};
-use super::trees::{Trees, covers};
+use super::trees::Trees;
 use kernel::identity::{HELD, Identity, hold_followed, identity};
+use kernel::long_paths::identity_of;
 use kernel::request::Confirmed;
 use kernel::self_proc::{own_link, path_of};
 use kernel::shortcuts::Shortcut;
@@ -59,17 +60,10 @@ pub(crate) struct Reserve {
     user: u32,
     kin: Kin,
     waiting: Mutex<Vec<Waiting>>,
-    placed: RwLock<Placed>,
+    /// Where they were put; which one it was shows whether it still is there, and its need what Landlock lets be done.
+    placed: RwLock<Trees<(Identity, Need)>>,
     /// Whether what could not be read is made of these alone.
     pub(super) serves_reads: bool,
-}
-
-/// Where they were put; which one it was shows whether it still is there.
-#[derive(Debug, Default)]
-struct Placed {
-    usable: Trees<Identity>,
-    /// Those that Landlock lets be read alone.
-    readable: Trees<Identity>,
 }
 
 /// One that waits: its name is its number. Closed to all but root, so that nobody puts anything in it.
@@ -239,7 +233,7 @@ impl Reserve {
         match put() {
             Ok((opened, identity)) => {
                 let mut placed = self.placed.write().unwrap_or_else(PoisonError::into_inner);
-                placed.of(need).insert(entry.path(), identity);
+                placed.insert(entry.path(), (identity, need));
                 Some(opened)
             }
             Err(errno) => {
@@ -300,18 +294,15 @@ impl Reserve {
     /// Notes that the broker has moved what was at `old`.
     pub(super) fn follow(&self, old: &Path, new: &Path) {
         let mut placed = self.placed.write().unwrap_or_else(PoisonError::into_inner);
-        let Placed { usable, readable } = &mut *placed;
-        for trees in [usable, readable] {
-            if let Some(identity) = trees.remove(old) {
-                trees.insert(new.to_owned(), identity);
-            }
+        if let Some(known) = placed.remove(old) {
+            placed.insert(new.to_owned(), known);
         }
     }
 
     /// Whether this is one of those that were put in place, and may be written.
     pub(super) fn has_placed(&self, object: Identity) -> bool {
         let placed = self.placed.read().unwrap_or_else(PoisonError::into_inner);
-        placed.usable.values().any(|usable| *usable == object)
+        placed.values().any(|&(placed, need)| placed == object && need != Need::Reading)
     }
 
     /// Whether `path` is where they wait, or lies there: no rule lets that be changed, and Landlock does where
@@ -324,15 +315,12 @@ impl Reserve {
     /// one that was removed is not another's: Landlock holds it.
     pub(super) fn grants(&self, path: &Path) -> Access {
         let placed = self.placed.read().unwrap_or_else(PoisonError::into_inner);
-        let write = covers(&placed.usable, path);
-        Access { read: write || covers(&placed.readable, path), write }
-    }
-}
-
-impl Placed {
-    /// Those that were for the same.
-    fn of(&mut self, need: Need) -> &mut Trees<Identity> {
-        if need == Need::Reading { &mut self.readable } else { &mut self.usable }
+        let is_there = |tree: &Path, object: Identity| identity_of(tree) == Some(object);
+        let known = |tree| placed.get(tree).filter(|(object, _)| is_there(tree, *object));
+        path.ancestors().filter_map(known).fold(Access::NONE, |granted, (_, need)| Access {
+            read: true,
+            write: granted.write || *need != Need::Reading,
+        })
     }
 }
 
