@@ -85,12 +85,14 @@ pub(crate) fn judge_rename(
 }
 
 /// Whether a single call may move what is at `old`: a file that has no other name, by which it could be changed afterwards,
-/// and nothing that Landlock was told of, whose rule would hold wherever it lies, as for all beneath a directory. Where other
-/// calls may change `old`, another thread could give it a second name, or put a directory there.
+/// and nothing that Landlock was told of, whose rule would hold wherever it lies, as for all beneath a directory. (A file of
+/// the reserve it cannot be: where rules may be added during the run, none is put in place.) Where other calls may change
+/// `old`, another thread could give it a second name, or put a directory there.
 fn moves_once(view: &View, old: &Entry, flags: RenameFlags) -> bool {
+    debug_assert!(view.reserve.as_ref().is_none_or(|reserve| !reserve.serves_reads));
     let is_fit = |object: Object| {
         known(&object, c"").is_ok_and(|(_, kind, links)| kind != FileType::Directory && links == 1)
-            && !view.has_rule(object.identity())
+            && !view.grants.writable.values().any(|granted| *granted == object.identity())
     };
     let is_alone = !flags.contains(RenameFlags::EXCHANGE) && view.is_for_once(&old.path());
     is_alone && old.hold_itself().is_ok_and(is_fit)

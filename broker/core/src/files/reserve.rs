@@ -299,12 +299,6 @@ impl Reserve {
         }
     }
 
-    /// Whether this is one of those that were put in place, and may be written.
-    pub(super) fn has_placed(&self, object: Identity) -> bool {
-        let placed = self.placed.read().unwrap_or_else(PoisonError::into_inner);
-        placed.values().any(|&(placed, need)| placed == object && need != Need::Reading)
-    }
-
     /// Whether `path` is where they wait, or lies there: no rule lets that be changed, and Landlock does where
     /// root gets in.
     pub(super) fn waits_at(&self, path: &Path) -> bool {

@@ -196,13 +196,6 @@ impl View {
         self.added.once.iter().any(|once| once == path)
     }
 
-    /// Whether Landlock was told of this object itself that it may be written.
-    pub(super) fn has_rule(&self, object: Identity) -> bool {
-        let is_placed = |reserve: &Arc<Reserve>| reserve.has_placed(object);
-        self.grants.writable.values().any(|granted| *granted == object)
-            || self.reserve.as_ref().is_some_and(is_placed)
-    }
-
     /// Whether what is named `path` may be read: it was there at launch, or lies where entries that are
     /// made later are covered.
     pub fn is_readable(&self, path: &Path) -> bool {
