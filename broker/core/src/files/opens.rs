@@ -20,7 +20,7 @@ use super::path;
 use super::task::{Task, refuse_write};
 use super::terminals;
 use super::verdict::{Judged, LandlockReason, reason_for};
-use super::view::{Decider, Reads, View};
+use super::view::{Reads, View};
 use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, PathArg};
 use crate::call::how::{OpenHow, changes, writes};
@@ -29,7 +29,7 @@ use kernel::object::{Name, Object};
 use kernel::proc;
 use kernel::target::Target;
 use nix::unistd::{Pid, getsid};
-use rules::paths::Access;
+use rules::paths::{Access, Kind};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
@@ -92,8 +92,9 @@ pub(crate) fn judge_open(
         FileType::Directory if writes => None,
         // Landlock also restricts what may be asked of a device once it is open.
         FileType::CharacterDevice | FileType::BlockDevice => Some(LandlockReason::Alone),
-        _ if writes => content(view, &object)?,
-        _ => reading(view, target, &object)?,
+        _ => {
+            left_to_landlock(view, target, &object, if writes { Kind::Write } else { Kind::Read })?
+        }
     };
     Ok(reason.map_or_else(|| Task::Open(object, kind, how).into(), Judged::Landlock))
 }
@@ -124,7 +125,7 @@ pub(crate) fn judge_truncate(
     }
     let path = target.read_path(arg.path)?;
     let object = path::resolve(target, arg.directory, &path, true, false)?;
-    let reason = content(view, &object)?;
+    let reason = left_to_landlock(view, target, &object, Kind::Write)?;
     Ok(reason.map_or_else(|| Task::Truncate(object, length).into(), Judged::Landlock))
 }
 
@@ -147,54 +148,41 @@ pub(crate) fn judge_own_truncate(
     Ok(Task::Refuse(Errno::ACCESS, denial(view, &object, name.as_path(), Access::WRITE)))
 }
 
-/// Who opens an object that is held for writing, which permits to read it, too: the broker, if nothing
+/// Who opens an object that is held, to read it alone or for writing, which permits to read it, too: the broker, if nothing
 /// else is said. Callers leave devices to Landlock.
-fn content(view: &View, object: &Object) -> Result<Option<LandlockReason>, Lost> {
+fn left_to_landlock(
+    view: &View,
+    target: Target,
+    object: &Object,
+    kind: Kind,
+) -> Result<Option<LandlockReason>, Lost> {
     // What proc(5) holds is about who opens it.
     if object.is_on_proc()? {
         return Ok(Some(LandlockReason::Alone));
     }
-    if view.denies_object(object.identity(), Access::WRITE) {
+    if kind == Kind::Write && view.denies_object(object.identity(), Access::WRITE) {
         return Ok(Some(LandlockReason::DeniedAnyway));
     }
     // Where Landlock grants the whole tree, it does not matter whether the name still is one: whatever
     // was found, Landlock decides.
-    if view.is_granted(object.path()?) {
-        return Ok(Some(LandlockReason::Granted));
-    }
-    let decider = match object.name()? {
-        Name::Nameless(_) => return Ok(Some(LandlockReason::Alone)),
-        Name::Path(name) => view.content(&name),
-        // A former name says nothing of an object any more if it has others. If it has none, whatever
-        // its name can have been must be permitted.
-        Name::Former(_) if !object.is_unlinked() => return Err(Lost::Changed),
-        former @ Name::Former(_) => {
-            let permitted = former.candidates().all(|name| view.is_writable(name));
-            let before = former.candidates().nth(1).filter(|_| permitted);
-            before.and_then(|name| view.content(name))
-        }
+    let is_granted = match kind {
+        Kind::Read => view.is_granted_to_read(object.path()?),
+        Kind::Write => view.is_granted(object.path()?),
     };
-    Ok(match decider {
-        Some(Decider::Broker) => None,
-        Some(Decider::Landlock) => Some(LandlockReason::Granted),
-        None => Some(LandlockReason::DeniedAnyway),
-    })
-}
-
-/// The same as [`content`] for one that is to be read alone.
-fn reading(view: &View, target: Target, object: &Object) -> Result<Option<LandlockReason>, Lost> {
-    if object.is_on_proc()? {
-        return Ok(Some(LandlockReason::Alone));
-    }
-    if view.is_granted_to_read(object.path()?) {
+    if is_granted {
         return Ok(Some(LandlockReason::Granted));
     }
     let name = match object.name()? {
         Name::Nameless(_) => return Ok(Some(LandlockReason::Alone)),
+        // A former name says nothing of an object any more if it has others. If it has none, whatever
+        // its name can have been must be permitted.
         Name::Former(_) if !object.is_unlinked() => return Err(Lost::Changed),
         name => name,
     };
-    let permitted = is_permitted(view, target, object, &name, Access::READ)?;
+    let permitted = match kind {
+        Kind::Read => is_permitted(view, target, object, &name, Access::READ)?,
+        Kind::Write => name.candidates().all(|name| view.is_writable(name)),
+    };
     Ok((!permitted).then_some(LandlockReason::DeniedAnyway))
 }
 
