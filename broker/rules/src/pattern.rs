@@ -128,12 +128,19 @@ impl Pattern {
 
     /// The path, if it stands for itself only.
     pub fn as_path(&self) -> Option<PathBuf> {
-        let mut path = PathBuf::from("/");
-        for component in self.components() {
-            let Component::Literal(name) = component else { return None };
-            path.push(OsStr::from_bytes(name));
+        let (path, mut rest) = self.split();
+        rest.next().is_none().then_some(path)
+    }
+
+    /// The names that it begins with, as a path, and what follows from the first glob in it.
+    pub fn split(&self) -> (PathBuf, impl Iterator<Item = &Component>) {
+        let mut prefix = PathBuf::from("/");
+        let mut components = self.components().peekable();
+        while let Some(Component::Literal(name)) = components.peek() {
+            prefix.push(OsStr::from_bytes(name));
+            components.next();
         }
-        Some(path)
+        (prefix, components)
     }
 
     /// All components but the last, and that.
@@ -160,18 +167,15 @@ impl Pattern {
     /// Whether it has a `**` that begins inside of one of `trees`, so that there are places in that tree for which
     /// it does not stand.
     pub fn begins_inside(&self, trees: &[PathBuf]) -> bool {
-        let any_depth = |component: &Component| *component == Component::AnyDepth;
-        let Some(end) = self.components().position(any_depth) else { return false };
         // What no name can be singles out nothing by its name.
-        if matches!(&self.last, Some(Component::Literal(name)) if name.contains(&b'/')) {
+        let is_no_name =
+            matches!(&self.last, Some(Component::Literal(name)) if name.contains(&b'/'));
+        if is_no_name || self.has_fixed_depth() {
             return false;
         }
-        let mut beginning = PathBuf::from("/");
-        for component in self.components().take(end) {
-            let Component::Literal(name) = component else { return true };
-            beginning.push(OsStr::from_bytes(name));
-        }
-        trees.iter().any(|tree| beginning != *tree && beginning.starts_with(tree))
+        let (beginning, mut rest) = self.split();
+        let is_inside = |tree: &PathBuf| beginning != *tree && beginning.starts_with(tree);
+        rest.next() != Some(&Component::AnyDepth) || trees.iter().any(is_inside)
     }
 
     /// Whether it has no `**`, so that what it stands for is found without looking through a tree.

@@ -11,8 +11,6 @@ use rules::pattern::{Component, Pattern};
 use rules::quick::QuickMap;
 use rustix::fs::{self, AtFlags, StatxFlags};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const OTHER_PLACE: &str = "another place where a denied path is mounted";
@@ -117,7 +115,8 @@ pub(super) fn deny(files: &mut Files, mounts: &[Mount], places: &Places, notes: 
     for (list, patterns) in
         [("filesystem.denyWrite", &mut *deny_write), ("filesystem.denyRead", &mut *deny_read)]
     {
-        for (prefix, rest) in patterns.clone().iter().map(split) {
+        for (prefix, rest) in patterns.clone().iter().map(Pattern::split) {
+            let rest: Vec<_> = rest.cloned().collect();
             for place in places.of(&prefix, &rest).filter(|place| !is_meant(place)) {
                 let other = Pattern::new(&place, rest.clone());
                 notes.own_rule(list, &other, OTHER_PLACE);
@@ -130,17 +129,6 @@ pub(super) fn deny(files: &mut Files, mounts: &[Mount], places: &Places, notes: 
         deny_read.extend((!deny_read.is_empty()).then(|| nothing.clone()));
         deny_write.push(nothing);
     }
-}
-
-/// The names that `pattern` begins with, and what follows from the first glob in it.
-fn split(pattern: &Pattern) -> (PathBuf, Vec<Component>) {
-    let mut prefix = PathBuf::from("/");
-    let mut components = (0..pattern.length()).filter_map(|at| pattern.component(at)).peekable();
-    while let Some(Component::Literal(name)) = components.peek() {
-        prefix.push(OsStr::from_bytes(name));
-        components.next();
-    }
-    (prefix, components.cloned().collect())
 }
 
 #[cfg(test)]
