@@ -14,14 +14,13 @@
 //! The states that are live in a directory, with the verdict, are its *zone*: they alone decide about all that
 //! is beneath. What moves between directories of one zone keeps its verdict.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Component as PathComponent, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use super::access::{Access, Kind, Names};
 use super::files::Files;
-use super::pattern::Pattern;
 pub use super::pattern::covers;
+use super::pattern::{Pattern, names};
 pub use super::tree::{Basis, List};
 use super::tree::{Effects, Places, Tree};
 use super::verdict::Verdict;
@@ -116,16 +115,9 @@ impl Rules {
 
     /// The cursor at a canonical absolute path; none where nothing is known.
     pub fn cursor(&self, absolute: &Path) -> Option<Cursor> {
-        if !absolute.is_absolute() {
-            return None;
-        }
-        let mut cursor = self.root.clone();
-        for component in absolute.components() {
-            match component {
-                PathComponent::Normal(name) => cursor = self.enter(&cursor, name.as_bytes()),
-                PathComponent::ParentDir => return None,
-                _ => {}
-            }
+        let mut cursor = self.root();
+        for name in names(absolute) {
+            cursor = self.enter(&cursor, name?);
         }
         Some(cursor)
     }

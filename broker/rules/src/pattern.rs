@@ -216,14 +216,18 @@ impl Pattern {
 
 /// Whether one of `denials` stands for `path` or something above it; of what is not canonical nothing else is known.
 pub fn covers(denials: &[Pattern], path: &Path) -> bool {
-    let name = |component| match component {
+    let names: Option<Vec<_>> = names(path).collect();
+    denials.iter().any(|pattern| names.as_ref().is_none_or(|names| pattern.covers(names)))
+}
+
+/// The names of an absolute path; none in the place of what makes it none that is canonical: `..`, or a beginning elsewhere.
+pub(super) fn names(path: &Path) -> impl Iterator<Item = Option<&[u8]>> {
+    let elsewhere = (!path.is_absolute()).then_some(None);
+    elsewhere.into_iter().chain(path.components().filter_map(|component| match component {
         PathComponent::Normal(name) => Some(Some(name.as_bytes())),
         PathComponent::ParentDir => Some(None),
         _ => None,
-    };
-    let names: Option<Vec<_>> = path.components().filter_map(name).collect();
-    let names = names.filter(|_| path.is_absolute());
-    denials.iter().any(|pattern| names.as_ref().is_none_or(|names| pattern.covers(names)))
+    }))
 }
 
 impl Stem {
