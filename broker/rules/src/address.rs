@@ -142,18 +142,13 @@ pub enum AddressVerdict {
 }
 
 impl AddressRules {
-    /// Whether a Unix socket can lead to somebody outside, or somebody outside to one of the command's own: they can
-    /// pass descriptors through it (unix(7), SCM_RIGHTS).
-    pub fn meets_others(&self) -> bool {
-        self.local_binding || self.unix.all || !self.unix.paths.is_empty()
-    }
-
     /// Whether sockets of UDP can have an address: on loopback, to reach one another.
     pub fn own_datagrams(&self) -> bool {
         self.local_binding && self.unix.datagrams && !self.allow_network
     }
 
-    /// Whether there can be a pathname socket that may be used: a listed one, or one of the sandbox's own.
+    /// Whether there can be a pathname socket that may be used: a listed one, or one of the sandbox's own. By it somebody
+    /// outside can be met, who can pass descriptors (unix(7), SCM_RIGHTS).
     pub fn any_path(&self) -> bool {
         self.local_binding || self.unix.any()
     }

@@ -116,7 +116,7 @@ impl Answerer {
         let admission = judges.proxy.clone().map(|proxy| proxy as Arc<dyn Admission>);
         let proxy = judges.proxy.as_ref().and_then(|proxy| fs::stat(proxy.program()).ok());
         let rights = Arc::new(Rights::beside(proxy.as_ref().map(identity)));
-        let meets_others = judges.addresses.meets_others() || judges.asking.is_some();
+        let meets_others = judges.addresses.any_path() || judges.asking.is_some();
         let files = files::judge::Judge {
             view: Arc::clone(&judges.view),
             shared: judges.shared.clone(),
