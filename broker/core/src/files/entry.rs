@@ -49,9 +49,6 @@ impl Entry {
         is_granted: impl Fn(&Path) -> bool,
     ) -> Result<Self, Lost> {
         let path = target.read_path(arg.path)?;
-        if path.is_empty() {
-            return Err(Errno::NOENT.into());
-        }
         let base = Base::of(target, arg.directory, &path)?;
         Self::resolve_from_unless(target, &base, &path, |_, directory, _| is_granted(directory))
     }

@@ -41,9 +41,6 @@ pub(crate) fn resolve(
     is_granted: impl Fn(&Path) -> bool,
 ) -> Result<Destination, Lost> {
     let path = target.read_path(arg.path)?;
-    if path.is_empty() {
-        return Err(Errno::NOENT.into());
-    }
     let base = Base::of(target, arg.directory, &path)?;
     resolve_from(target, &base, &path, how.flags, is_granted)
 }

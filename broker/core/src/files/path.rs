@@ -30,10 +30,8 @@ pub(crate) fn resolve(
     follow: bool,
     empty: bool,
 ) -> Result<Object, Lost> {
-    if path.is_empty() {
-        let base =
-            if empty { target.directory(directory)? } else { return Err(Errno::NOENT.into()) };
-        return Ok(Object::of(base)?);
+    if path.is_empty() && empty {
+        return Ok(Object::of(target.directory(directory)?)?);
     }
     resolve_from(target, &Base::of(target, directory, path)?, path, follow)
 }
@@ -167,7 +165,13 @@ pub(crate) enum Base<'a> {
 
 impl Base<'_> {
     /// The directory that a path argument starts from.
+    ///
+    /// # Errors
+    /// Returns [`Errno::NOENT`] for an empty path, before anything else.
     pub(crate) fn of(target: Target, directory: TargetFd, path: &[u8]) -> io::Result<Self> {
+        if path.is_empty() {
+            return Err(Errno::NOENT);
+        }
         if path.starts_with(b"/") {
             return Ok(Self::Root);
         }
