@@ -248,11 +248,11 @@ impl SocketCall {
 }
 
 impl PathArg {
-    fn at_cwd(n: &Notification, index: usize) -> Self {
+    pub(super) fn at_cwd(n: &Notification, index: usize) -> Self {
         Self { directory: TargetFd::CWD, path: n.address(index) }
     }
 
-    fn of(n: &Notification, index: usize) -> Self {
+    pub(super) fn of(n: &Notification, index: usize) -> Self {
         Self { directory: n.descriptor(index), path: n.address(index + 1) }
     }
 }

@@ -1,5 +1,6 @@
 //! Changes of metadata: chmod, chown, utime and xattr families, as their registers say.
 
+use super::decode::PathArg;
 use kernel::listener::Notification;
 use kernel::target::{TargetAddress, TargetFd};
 use landstrip_filter::Syscall;
@@ -17,8 +18,8 @@ pub(crate) struct MetadataCall {
 /// How the object is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// By a path; an empty one names `directory` itself if `empty`.
-    Path { directory: TargetFd, path: TargetAddress, follow: bool, empty: bool },
+    /// By a path; an empty one names the directory itself if `empty`.
+    Path { arg: PathArg, follow: bool, empty: bool },
     /// By a descriptor.
     Descriptor(TargetFd),
     /// Not at all: the flags are wrong.
@@ -47,12 +48,7 @@ pub(crate) enum RawChange {
 impl MetadataCall {
     /// None for another call.
     pub(super) fn decode(call: Syscall, n: &Notification) -> Option<Self> {
-        let at_cwd = |follow| Subject::Path {
-            directory: TargetFd::CWD,
-            path: n.address(0),
-            follow,
-            empty: false,
-        };
+        let at_cwd = |follow| Subject::Path { arg: PathArg::at_cwd(n, 0), follow, empty: false };
         let (followed, unfollowed) = (at_cwd(true), at_cwd(false));
         let held = Subject::Descriptor(n.descriptor(0));
         let mode = |index| RawChange::Mode(n.unsigned(index));
@@ -103,8 +99,7 @@ impl Subject {
             return Self::Invalid;
         }
         Self::Path {
-            directory: n.descriptor(0),
-            path: n.address(1),
+            arg: PathArg::of(n, 0),
             follow: !flags.contains(AtFlags::SYMLINK_NOFOLLOW),
             empty: flags.contains(AtFlags::EMPTY_PATH),
         }

@@ -51,9 +51,9 @@ pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Option<
     let (object, flags) = match call.subject {
         Subject::Invalid => return Err(Errno::INVAL),
         Subject::Descriptor(number) => held_by(target, number)?,
-        Subject::Path { directory, path, follow, empty } => {
-            let path = target.read_path(path)?;
-            (path::resolve(target, directory, &path, follow, empty)?, OFlags::PATH)
+        Subject::Path { arg, follow, empty } => {
+            let path = target.read_path(arg.path)?;
+            (path::resolve(target, arg.directory, &path, follow, empty)?, OFlags::PATH)
         }
     };
     Ok(Some(Prepared { object, flags, change }))
