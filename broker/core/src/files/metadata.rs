@@ -45,7 +45,11 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Option<Prepared>> {
     // The kernel copies the values first, and asks for no object if they are to stay (utimensat(2)).
     let change = copy(target, call.change)?;
-    if matches!(call.change, RawChange::Timespec(_)) && change.omits_all() {
+    let stays = |time: &Timespec| time.tv_nsec == fs::UTIME_OMIT;
+    if let Change::Times(times) = &change
+        && stays(&times.last_access)
+        && stays(&times.last_modification)
+    {
         return Ok(None);
     }
     let (object, flags) = match call.subject {
@@ -57,13 +61,6 @@ pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Option<
         }
     };
     Ok(Some(Prepared { object, flags, change }))
-}
-
-impl Change {
-    fn omits_all(&self) -> bool {
-        matches!(self, Self::Times(times)
-            if [times.last_access, times.last_modification].iter().all(|time| time.tv_nsec == fs::UTIME_OMIT))
-    }
 }
 
 /// What the target's descriptor `number` is of, and the flags that it is held with.
