@@ -88,15 +88,12 @@ impl Judge {
         let target = request.target();
         let shared = self.shared.as_deref();
         let ask = || Ok(questions::ask(&self.view, shared, target, question, &self.traps));
+        let leave = || FileVerdict::Continue(LandlockReason::Question, Vec::new());
         match self.rights.with_those_of(target, ask) {
             Ok(Ok(answer)) => FileVerdict::Answer(answer.map(|()| Done::Nothing)),
             // This is about the broker.
-            Ok(Err(Lost::Errno(Errno::PERM | Errno::ACCESS))) if target.hides() => {
-                FileVerdict::Continue(LandlockReason::Question, Vec::new())
-            }
-            Ok(Err(Lost::Foreign)) | Err(_) => {
-                FileVerdict::Continue(LandlockReason::Question, Vec::new())
-            }
+            Ok(Err(Lost::Errno(Errno::PERM | Errno::ACCESS))) if target.hides() => leave(),
+            Ok(Err(Lost::Foreign)) | Err(_) => leave(),
             Ok(Err(lost)) => FileVerdict::Answer(Err(lost.into())),
         }
     }
