@@ -298,19 +298,14 @@ impl View {
         self.entry_cursor(directory, name).is_some()
     }
 
-    /// The same by the names alone, where the allowed paths are known to lead to what they led to at launch.
-    pub fn may_change_by_name(&self, directory: &Path, name: &OsStr) -> bool {
-        self.named_cursor(directory, name).is_some()
-    }
-
     /// Where the entry stands, if it may change.
     fn entry_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
         let cursor = self.named_cursor(directory, name)?;
         self.is_rooted(&directory.join(name)).then_some(cursor)
     }
 
-    /// The same by the names alone.
-    fn named_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
+    /// The same by the names alone, where the allowed paths are known to lead to what they led to at launch.
+    pub fn named_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
         let above = self.rules.cursor(directory)?;
         let cursor = self.rules.enter(&above, name.as_bytes());
         // An allowed path that was missing may be made, though what is around it may not change.

@@ -61,7 +61,10 @@ impl Observer for Reporter {
         let is_known = || {
             let (above, name) = split(&look.path)?;
             let directory = self.cache.find(start.as_ref()?, above)?;
-            permits_entry(look, view, &directory, name, View::may_change_by_name)
+            let may_change = |view: &View, directory: &Path, name: &OsStr| {
+                view.named_cursor(directory, name).is_some()
+            };
+            permits_entry(look, view, &directory, name, may_change)
         };
         match is_known() {
             Some(true) => None,
