@@ -98,7 +98,7 @@ impl Component {
             tokens.push(token);
         }
         if tokens.iter().all(|token| matches!(token, Token::One(_))) {
-            return Ok(Component::Literal(unescape(written).into()));
+            return Ok(Component::Literal(unescape(written)));
         }
         Ok(Component::Glob(Glob { tokens: tokens.into() }))
     }
@@ -181,16 +181,11 @@ fn parse_class(written: &[u8]) -> Result<(Token, &[u8]), PatternError> {
     }
 }
 
-fn unescape(written: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(written.len());
-    let mut bytes = written.iter();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' => plain.extend(bytes.next()),
-            other => plain.push(*other),
-        }
-    }
-    plain
+/// The name that is meant, without the backslashes that take characters literally.
+fn unescape(written: &[u8]) -> Arc<[u8]> {
+    let mut bytes = written.iter().copied();
+    let next = || bytes.next().filter(|&byte| byte != b'\\').or_else(|| bytes.next());
+    std::iter::from_fn(next).collect()
 }
 
 impl Glob {
