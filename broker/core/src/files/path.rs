@@ -97,48 +97,30 @@ pub(crate) fn resolve_unless(
     }
 }
 
-/// Takes off the front of `path` what means the target's own working directory or a directory that
-/// it holds: the broker would find its own there. Programs reach long socket paths this way.
-///
-/// # Errors
-/// Returns [`Errno::BADF`] if the target has no such descriptor.
-pub(crate) fn start(target: Target, path: &[u8]) -> io::Result<(Option<OwnedFd>, &[u8])> {
-    let own = |rest: &'_ [u8]| -> bool {
-        match rest {
-            b"self" | b"thread-self" => true,
-            number => str::from_utf8(number)
-                .ok()
-                .and_then(|number| number.parse().ok())
-                .is_some_and(|id| target.has_thread(id)),
-        }
+/// What `path` begins with, if that means the target's own working directory or a directory that it holds, where the broker
+/// would find its own, and what follows. Programs reach long socket paths this way.
+pub(crate) fn start(target: Target, path: &[u8]) -> Option<(TargetFd, &[u8])> {
+    let is_own = |who: &[u8]| {
+        [&b"self"[..], b"thread-self"].contains(&who)
+            || number(who).is_some_and(|id| target.has_thread(id))
     };
     let mut parts = path.splitn(6, |&byte| byte == b'/').skip(1);
     let mut next = || parts.next().unwrap_or_default();
-    let (base, taken) = match (next(), next(), next(), next()) {
-        (b"proc", who, b"cwd", _) if own(who) => (target.directory(TargetFd::CWD)?, 4),
-        (b"proc", who, b"fd", number) if own(who) => match descriptor_number(number) {
-            Some(number) => (target.descriptor(number)?, 5),
-            None => return Ok((None, path)),
-        },
-        (b"dev", b"fd", number, _) => match descriptor_number(number) {
-            Some(number) => (target.descriptor(number)?, 4),
-            None => return Ok((None, path)),
-        },
-        _ => return Ok((None, path)),
+    let (directory, taken) = match (next(), next(), next(), next()) {
+        (b"proc", who, b"cwd", _) if is_own(who) => (TargetFd::CWD, 4),
+        (b"proc", who, b"fd", held) if is_own(who) => (TargetFd::new(number(held)?), 5),
+        (b"dev", b"fd", held, _) => (TargetFd::new(number(held)?), 4),
+        _ => return None,
     };
     // Only directories go on, and only with something to go on to.
-    let rest = path.splitn(taken + 1, |&byte| byte == b'/').nth(taken).unwrap_or_default();
-    let rest = rest.iter().position(|&byte| byte != b'/').map_or(&b""[..], |at| &rest[at..]);
-    Ok(if rest.is_empty() { (None, path) } else { (Some(base), rest) })
+    let rest = path.splitn(taken + 1, |&byte| byte == b'/').nth(taken)?;
+    let begin = rest.iter().position(|&byte| byte != b'/')?;
+    Some((directory, &rest[begin..]))
 }
 
-fn descriptor_number(text: &[u8]) -> Option<TargetFd> {
-    let text = str::from_utf8(text).ok()?;
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        text.parse().ok().map(TargetFd::new)
-    } else {
-        None
-    }
+fn number(text: &[u8]) -> Option<i32> {
+    let is_number = text.iter().all(u8::is_ascii_digit);
+    str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()
 }
 
 /// Splits off the last component: the directory part, which may be empty, and the name. `None` for

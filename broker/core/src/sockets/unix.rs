@@ -72,8 +72,8 @@ impl Place {
     /// # Errors
     /// As [`path::resolve`]; [`Errno::ADDRINUSE`] for a path without a last component to create.
     pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
-        let (base, rest) = path::start(target, path)?;
-        let base = base.map_or_else(|| target.directory(TargetFd::CWD), Ok)?;
+        let (directory, rest) = path::start(target, path).unwrap_or((TargetFd::CWD, path));
+        let base = target.directory(directory)?;
         path::split(rest).ok_or(Errno::ADDRINUSE)?;
         let from = (!rest.starts_with(b"/")).then_some(base.as_fd());
         let entry = Entry::resolve_from(target, &from.into(), rest)?;
