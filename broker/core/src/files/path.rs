@@ -104,7 +104,7 @@ pub(crate) fn start(target: Target, path: &[u8]) -> Option<(TargetFd, &[u8])> {
         [&b"self"[..], b"thread-self"].contains(&who)
             || number(who).is_some_and(|id| target.has_thread(id))
     };
-    let mut parts = path.splitn(6, |&byte| byte == b'/').skip(1);
+    let mut parts = path.strip_prefix(b"/")?.split(|&byte| byte == b'/');
     let mut next = || parts.next().unwrap_or_default();
     let (directory, taken) = match (next(), next(), next(), next()) {
         (b"proc", who, b"cwd", _) if is_own(who) => (TargetFd::CWD, 4),
@@ -119,7 +119,9 @@ pub(crate) fn start(target: Target, path: &[u8]) -> Option<(TargetFd, &[u8])> {
 }
 
 fn number(text: &[u8]) -> Option<i32> {
-    let is_number = text.iter().all(u8::is_ascii_digit);
+    // As the kernel writes it.
+    let is_number =
+        text.iter().all(u8::is_ascii_digit) && (text == b"0" || !text.starts_with(b"0"));
     str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()
 }
 
@@ -238,6 +240,30 @@ fn hold(target: Target, directory: TargetFd) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_absolute_path_begins_with_what_a_process_holds() {
+        type Case<'a> = (&'a [u8], Option<(TargetFd, &'a [u8])>);
+        let held = TargetFd::new(3);
+        let cases: [Case<'_>; 12] = [
+            (b"/dev/fd/3/b", Some((held, b"b"))),
+            (b"/proc/self/fd/3//b/c", Some((held, b"b/c"))),
+            (b"/proc/self/cwd//b", Some((TargetFd::CWD, b"b"))),
+            (b"a/dev/fd/3/b", None),
+            (b"dev/fd/3/b", None),
+            (b"//dev/fd/3/b", None),
+            (b"/dev/fd/3", None),
+            (b"/dev/fd/3/", None),
+            (b"/dev/fd/+3/b", None),
+            (b"/dev/fd/03/b", None),
+            (b"/proc/1/cwd/b", None),
+            (b"/proc/self/exe/b", None),
+        ];
+        let target = Target::new(rustix::process::getpid());
+        for (path, expected) in cases {
+            assert_eq!(start(target, path), expected, "{}", path.escape_ascii());
+        }
+    }
 
     #[test]
     fn the_last_component_is_split_off() {
