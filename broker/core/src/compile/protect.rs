@@ -68,14 +68,11 @@ pub(crate) fn protect(
 /// Denies the other names (hard links) that files which the policy denies by name have in what may be
 /// written.
 fn deny_other_names(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
-    let named = [&files.deny_write, &files.deny_read]
-        .map(|list| list.iter().filter_map(Pattern::as_file).collect::<Vec<_>>());
     let Files { allow_write, deny_write, deny_read, .. } = files;
-    for ((list, patterns), named) in
+    for (list, patterns) in
         [("filesystem.denyWrite", deny_write), ("filesystem.denyRead", deny_read)]
-            .into_iter()
-            .zip(named)
     {
+        let named: Vec<_> = patterns.iter().filter_map(Pattern::as_file).collect();
         let others = other_names(&named, allow_write, mounts);
         for path in &others.found {
             push_new(patterns, Pattern::literal(path));
