@@ -50,26 +50,25 @@ impl Entry {
     ) -> Result<Self, Lost> {
         let path = target.read_path(arg.path)?;
         let base = Base::of(target, arg.directory, &path)?;
-        Self::resolve_from_unless(target, &base, &path, |_, directory, _| is_granted(directory))
+        Self::resolve_from_unless(target, &base, &path, |_, directory| is_granted(directory))
     }
 
     /// The same from where the path starts.
     pub(crate) fn resolve_from(target: Target, base: &Base<'_>, path: &[u8]) -> Result<Self, Lost> {
-        Self::resolve_from_unless(target, base, path, |_, _, _| false)
+        Self::resolve_from_unless(target, base, path, |_, _| false)
     }
 
-    /// The same, unless `is_granted` says yes to the directory, its path, and the name: [`Lost::Granted`].
+    /// The same, unless `is_granted` says yes to the directory and its path: [`Lost::Granted`].
     pub(crate) fn resolve_from_unless(
         target: Target,
         base: &Base<'_>,
         path: &[u8],
-        is_granted: impl Fn(BorrowedFd<'_>, &Path, &OsStr) -> bool,
+        is_granted: impl Fn(BorrowedFd<'_>, &Path) -> bool,
     ) -> Result<Self, Lost> {
-        let (above, name) = path::split(path).ok_or(Lost::NoEntry)?;
+        let (above, _) = path::split(path).ok_or(Lost::NoEntry)?;
         let last = path[above.len()..].to_vec();
         // The kernel asks for the right to search the directory before it looks at another path.
         let above = [above, b"."].concat();
-        let is_granted = |parent: BorrowedFd<'_>, path: &Path| is_granted(parent, path, name);
         Ok(Self::of(path::resolve_unless(target, base, &above, true, is_granted)?, last)?)
     }
 

@@ -59,13 +59,13 @@ pub(crate) fn resolve_from(
     if path.is_empty() {
         return Err(Errno::NOENT.into());
     }
-    if !creates || path::split(path).is_none() {
+    let Some((_, name)) = path::split(path).filter(|_| creates) else {
         let is_granted = |_: BorrowedFd<'_>, path: &Path| is_granted(path);
         let found = path::resolve_unless(target, base, path, follow, is_granted);
         return found.map(Destination::Object);
-    }
+    };
     // A symbolic link can lead to where it is not.
-    let is_granted = |parent: BorrowedFd<'_>, directory: &Path, name: &OsStr| {
+    let is_granted = |parent: BorrowedFd<'_>, directory: &Path| {
         is_granted(directory) && (!follow || !may_be_link(parent, name))
     };
     let mut entry = Entry::resolve_from_unless(target, base, path, is_granted)?;
