@@ -131,8 +131,9 @@ fn copy(
     {
         return Ok(Some(Look { base: Some(Arc::new(object.into())), path: Vec::new(), ..look }));
     }
-    look.base = base.filter(|_| !look.is_absolute());
-    let hold = |look: &Look| path::base(target, directory, &look.path);
+    let is_relative = !look.is_absolute();
+    look.base = base.filter(|_| is_relative);
+    let hold = || path::hold(target, directory).map(|held| Some(Arc::new(held)));
     if let Some((observer, view, wants_reads)) = known
         && !look.may_be_exception(view)
     {
@@ -140,16 +141,16 @@ fn copy(
             return Ok(None);
         }
         // A working directory is known by its path sooner than it is held.
-        if directory != TargetFd::CWD {
-            look.base = hold(&look)?.map(Arc::new);
+        if is_relative && directory != TargetFd::CWD {
+            look.base = hold()?;
         }
         match observer.note(&look, view) {
             Some(note) => look.note = note,
             None => return Ok(None),
         }
     }
-    if look.base.is_none() {
-        look.base = hold(&look)?.map(Arc::new);
+    if is_relative && look.base.is_none() {
+        look.base = hold()?;
     }
     Ok(Some(look))
 }

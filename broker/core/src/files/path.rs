@@ -218,18 +218,9 @@ impl AsFd for Base<'_> {
     }
 }
 
-/// Holds the directory that a path argument starts from; none is needed for an absolute path.
-pub(crate) fn base(
-    target: Target,
-    directory: TargetFd,
-    path: &[u8],
-) -> io::Result<Option<OwnedFd>> {
-    if path.starts_with(b"/") { Ok(None) } else { hold(target, directory).map(Some) }
-}
-
 /// Holds the working directory, or what a descriptor is of. A duplicate serves as well as what its link leads to, and
 /// is had in half the time: the kernel asks a directory for no rights of the descriptor.
-fn hold(target: Target, directory: TargetFd) -> io::Result<OwnedFd> {
+pub(super) fn hold(target: Target, directory: TargetFd) -> io::Result<OwnedFd> {
     let duplicate = match directory {
         TargetFd::CWD => Err(Errno::PERM),
         number => target.duplicate(number),
