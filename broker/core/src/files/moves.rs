@@ -114,8 +114,7 @@ fn why_not_renamed(old: &Entry, new: &Entry, flags: RenameFlags) -> io::Result<(
     let (source, target) = match (old.hold_itself(), new.hold_itself()) {
         (Err(Errno::ACCESS), _) | (_, Err(Errno::ACCESS)) => return Err(Errno::ACCESS),
         (Err(errno), _) => return Err(errno),
-        (_, Err(Errno::NOENT)) if exchanges => return Err(Errno::NOENT),
-        (Ok(source), Err(Errno::NOENT)) => (source, None),
+        (Ok(source), Err(Errno::NOENT)) if !exchanges => (source, None),
         (_, Err(errno)) => return Err(errno),
         (_, Ok(_)) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EXIST),
         (Ok(source), Ok(target)) => (source, Some(target)),
@@ -124,11 +123,9 @@ fn why_not_renamed(old: &Entry, new: &Entry, flags: RenameFlags) -> io::Result<(
     let moves_directory = is_directory(&source);
     let replaces_directory = target.as_ref().map(is_directory);
     let is_slashed = |entry: &Entry| entry.last().ends_with(b"/");
-    let names_no_directory = match exchanges {
-        true => is_slashed(new) && replaces_directory == Some(false),
-        false => is_slashed(new) && !moves_directory,
-    };
-    if names_no_directory || is_slashed(old) && !moves_directory {
+    let comes_to_directory =
+        if exchanges { replaces_directory == Some(true) } else { moves_directory };
+    if is_slashed(new) && !comes_to_directory || is_slashed(old) && !moves_directory {
         return Err(Errno::NOTDIR);
     }
     if new.directory().starts_with(old.path()) {
