@@ -154,8 +154,8 @@ pub(crate) enum FileCall {
 pub(crate) enum Creation {
     /// With these permission bits.
     Directory(u32),
-    /// With this type, these permission bits, and this device number.
-    Node(u32, u64),
+    /// With this type and these permission bits. Devices are not made, so that their numbers mean nothing.
+    Node(u32),
     /// With the text at this address.
     Symlink(TargetAddress),
 }
@@ -262,7 +262,7 @@ impl FileCall {
         let (at_cwd, arg) = (|index| PathArg::at_cwd(n, index), |index| PathArg::of(n, index));
         let open = |arg, flags, mode| Self::Open(arg, OpenHow::of_open(flags, n.unsigned(mode)));
         let directory = |mode| Creation::Directory(n.unsigned(mode));
-        let node = |mode| Creation::Node(n.unsigned(mode), n.unsigned(mode + 1).into());
+        let node = |mode| Creation::Node(n.unsigned(mode));
         let symlink = Creation::Symlink(n.address(0));
         let rename = |flags| RenameFlags::from_bits_retain(flags);
         Some(match call {

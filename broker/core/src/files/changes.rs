@@ -30,7 +30,7 @@ pub(crate) fn judge_creation(
     };
     let kind = match creation {
         Creation::Symlink(_) if text.is_empty() => return Err(Errno::NOENT.into()),
-        Creation::Node(mode, _) => match mode & libc::S_IFMT {
+        Creation::Node(mode) => match mode & libc::S_IFMT {
             0 | libc::S_IFREG => FileType::RegularFile,
             libc::S_IFIFO => FileType::Fifo,
             libc::S_IFSOCK => FileType::Socket,
@@ -69,7 +69,7 @@ pub(crate) fn judge_creation(
         }
         Creation::Symlink(_) if leads_astray(view, &entry) => refuse_new(&entry),
         Creation::Symlink(_) => Task::MakeSymlink(entry, text),
-        Creation::Node(mode, _) => Task::MakeNode(entry, kind, mode & !libc::S_IFMT),
+        Creation::Node(mode) => Task::MakeNode(entry, kind, mode & !libc::S_IFMT),
     };
     Ok(task.into())
 }
