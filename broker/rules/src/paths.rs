@@ -98,15 +98,6 @@ impl Rules {
         self.root.clone()
     }
 
-    /// The cursor at the entry `name` of the directory that `cursor` stands at.
-    pub fn enter(&self, cursor: &Cursor, name: &[u8]) -> Cursor {
-        let (places, lead_on) = cursor.tree.enter(&cursor.places, name);
-        let inside = Cursor::judge(&cursor.tree, (cursor.read, cursor.write), places);
-        let singles_out = Effects::DENY | Effects::CLOSE | Effects::KEEP | Effects::BEGINS_INSIDE;
-        let leads_on = (lead_on & cursor.write.live).intersects(singles_out);
-        Cursor { leads_on, ..inside }
-    }
-
     /// The verdict on a canonical absolute path. One that is relative or holds `..` is not canonical, so that
     /// nothing is known of it: it gets no access.
     pub fn access(&self, absolute: &Path) -> Access {
@@ -117,7 +108,7 @@ impl Rules {
     pub fn cursor(&self, absolute: &Path) -> Option<Cursor> {
         let mut cursor = self.root();
         for name in names(absolute) {
-            cursor = self.enter(&cursor, name?);
+            cursor = cursor.enter(name?);
         }
         Some(cursor)
     }
@@ -135,6 +126,15 @@ impl Cursor {
         let write = write.apply_to_writes(|effect| ends(effect, write.live), further);
         places.retain(|place| tree.beneath(*place).intersects(read.live | write.live));
         Cursor { tree: Arc::clone(tree), places, read, write, kept, leads_on: false }
+    }
+
+    /// The cursor at the entry `name` of the directory that this one stands at.
+    pub fn enter(&self, name: &[u8]) -> Cursor {
+        let (places, lead_on) = self.tree.enter(&self.places, name);
+        let inside = Cursor::judge(&self.tree, (self.read, self.write), places);
+        let singles_out = Effects::DENY | Effects::CLOSE | Effects::KEEP | Effects::BEGINS_INSIDE;
+        let leads_on = (lead_on & self.write.live).intersects(singles_out);
+        Cursor { leads_on, ..inside }
     }
 
     /// The verdict on the path the cursor stands at.
@@ -289,7 +289,7 @@ mod tests {
     fn cursor(rules: &Rules, path: &str) -> Cursor {
         path.split('/')
             .filter(|name| !name.is_empty())
-            .fold(rules.root(), |cursor, name| rules.enter(&cursor, name.as_bytes()))
+            .fold(rules.root(), |cursor, name| cursor.enter(name.as_bytes()))
     }
 
     fn exactly(names: &[&str]) -> Names {
@@ -712,7 +712,7 @@ mod tests {
                     let child: Vec<&str> = path.iter().copied().chain([name]).collect();
                     let read = read.or(fixed(cursor.names(Kind::Read), name, access.read));
                     let write = write.or(fixed(cursor.names(Kind::Write), name, access.write));
-                    pending.push((child, rules.enter(&cursor, name.as_bytes()), read, write));
+                    pending.push((child, cursor.enter(name.as_bytes()), read, write));
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! nobody but Landlock. It looks at directories and changes nothing. Source: execve(2).
 
 use super::directories::{self, open};
-use rules::paths::{Cursor, Names, Rules};
+use rules::paths::{Cursor, Names};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode};
 use rustix::io::{self, Errno};
@@ -14,13 +14,13 @@ const OBJECTS_MAX: usize = 10_000;
 
 /// Whether something beneath `directory`, where `cursor` stands, may not be read and could be executed.
 /// It goes by the rules the depth of which is known, and says yes where it cannot look.
-pub(super) fn are_denied_in(directory: &Rc<OwnedFd>, rules: &Rules, cursor: &Cursor) -> bool {
-    find(directory, rules, cursor).unwrap_or(true)
+pub(super) fn are_denied_in(directory: &Rc<OwnedFd>, cursor: &Cursor) -> bool {
+    find(directory, cursor).unwrap_or(true)
 }
 
-fn find(directory: &Rc<OwnedFd>, rules: &Rules, cursor: &Cursor) -> io::Result<bool> {
+fn find(directory: &Rc<OwnedFd>, cursor: &Cursor) -> io::Result<bool> {
     let mut pending = Vec::new();
-    look_through(directory, rules, cursor, &mut pending)?;
+    look_through(directory, cursor, &mut pending)?;
     for _ in 0..OBJECTS_MAX {
         let Some((parent, name, cursor)) = pending.pop() else { return Ok(false) };
         let object = match open(parent.as_fd(), &name) {
@@ -30,7 +30,7 @@ fn find(directory: &Rc<OwnedFd>, rules: &Rules, cursor: &Cursor) -> io::Result<b
         let stat = fs::fstat(&object)?;
         let executable = Mode::XUSR | Mode::XGRP | Mode::XOTH;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => look_through(&Rc::new(object), rules, &cursor, &mut pending)?,
+            FileType::Directory => look_through(&Rc::new(object), &cursor, &mut pending)?,
             FileType::RegularFile
                 if !cursor.access().read
                     && Mode::from_raw_mode(stat.st_mode).intersects(executable) =>
@@ -49,7 +49,6 @@ type Pending = (Rc<OwnedFd>, CString, Cursor);
 /// Adds what may be denied in a directory to `pending`.
 fn look_through(
     directory: &Rc<OwnedFd>,
-    rules: &Rules,
     cursor: &Cursor,
     pending: &mut Vec<Pending>,
 ) -> io::Result<()> {
@@ -63,7 +62,7 @@ fn look_through(
             .collect(),
     };
     pending.extend(names.into_iter().filter_map(|name| {
-        let cursor = rules.enter(cursor, &name);
+        let cursor = cursor.enter(&name);
         let name = CString::new(name).ok()?;
         let is_open = cursor.access().read && cursor.fixed_read_names().is_none();
         (!is_open).then(|| (Rc::clone(directory), name, cursor))

@@ -139,20 +139,20 @@ impl Builder {
                 match self.places.place(&visited.path) {
                     _ if !allowed => {}
                     Place::Above if kind == Kind::Read && visited.is_directory => {
-                        self.grant_around_devices(visited, rules, &mut pending)?;
+                        self.grant_around_devices(visited, &mut pending)?;
                     }
                     Place::Inside if kind == Kind::Read => self.grant_listing(&visited)?,
                     Place::OfProcesses if kind == Kind::Read => drop(self.note(kind, &visited)?),
                     _ => self.grant_one(kind, visited)?,
                 }
-            } else if kind == Kind::Read && allowed && is_shared(&visited, rules) {
+            } else if kind == Kind::Read && allowed && is_shared(&visited) {
                 self.grant_one(kind, visited)?;
                 self.grants.reads = Reads::More;
             } else if kind == Kind::Write && allowed && visited.cursor.any_depth() {
                 // What a rule singles out can be anywhere beneath: all of it is the broker's.
                 visited.add_to(&mut on_the_way)?;
             } else {
-                self.look_through(&visited, kind, rules, &mut pending)?;
+                self.look_through(&visited, kind, &mut pending)?;
                 if allowed {
                     // What the command makes there nobody is let read.
                     if kind == Kind::Read && visited.cursor.access().write {
@@ -170,14 +170,13 @@ impl Builder {
     fn grant_around_devices(
         &mut self,
         visited: Visited,
-        rules: &Rules,
         pending: &mut Vec<Pending>,
     ) -> Result<(), Failure> {
         if visited.cursor.access().write || visited.cursor.any_depth() {
             self.grants.reads = Reads::More;
             return self.grant_one(Kind::Read, visited);
         }
-        self.look_through(&visited, Kind::Read, rules, pending)?;
+        self.look_through(&visited, Kind::Read, pending)?;
         self.note(Kind::Read, &visited)?;
         let access = FileAccess::READ_DIR;
         self.add(visited.object.as_fd(), true, access, &visited.path)
@@ -300,13 +299,12 @@ impl Builder {
         &mut self,
         directory: &Visited,
         kind: Kind,
-        rules: &Rules,
         pending: &mut Vec<Pending>,
     ) -> Result<(), Failure> {
         let allowed = directory.cursor.permits(kind);
         let mut denied = Vec::new();
         let mut add = |name: &[u8], file_type| {
-            let cursor = rules.enter(&directory.cursor, name);
+            let cursor = directory.cursor.enter(name);
             let path = || directory.path.join(OsStr::from_bytes(name));
             if cursor.is_settled(kind) && !cursor.permits(kind) {
                 if allowed && kind == Kind::Read {
@@ -412,10 +410,10 @@ impl Visited {
 /// cannot be added later. Nor is a tree looked through to its end. There the broker judges what is read,
 /// but nobody what is executed, so that beside what could be, all is granted one by one; what is denied
 /// by `**` alone is the exception.
-fn is_shared(visited: &Visited, rules: &Rules) -> bool {
+fn is_shared(visited: &Visited) -> bool {
     let cursor = &visited.cursor;
     match cursor.access().write {
-        true => !executables::are_denied_in(&visited.object, rules, cursor),
+        true => !executables::are_denied_in(&visited.object, cursor),
         false => cursor.any_depth() && cursor.fixed_read_names().is_none(),
     }
 }

@@ -195,7 +195,7 @@ pub fn holds_denied(view: &View, path: &Path) -> Beneath {
         }
         for name in names {
             let inner = path.join(OsStr::from_bytes(&name));
-            let cursor = view.rules.enter(&cursor, &name);
+            let cursor = cursor.enter(&name);
             if cursor.entry_may_change() {
                 pending.push((inner, cursor));
                 continue;

@@ -81,7 +81,7 @@ impl Shared {
         let [Some(name), second] = named else { return Err(Errno::XDEV) };
         if let Some(denied) = named.iter().flatten().find(|name| {
             let above = view.rules.cursor(&self.path);
-            !above.is_some_and(|above| view.rules.enter(&above, name).entry_may_change())
+            !above.is_some_and(|above| above.enter(name).entry_may_change())
         }) {
             return Ok(refuse_write(&Path::new(PLACE).join(OsStr::from_bytes(denied))));
         }

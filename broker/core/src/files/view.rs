@@ -307,7 +307,7 @@ impl View {
     /// The same by the names alone, where the allowed paths are known to lead to what they led to at launch.
     pub fn named_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
         let above = self.rules.cursor(directory)?;
-        let cursor = self.rules.enter(&above, name.as_bytes());
+        let cursor = above.enter(name.as_bytes());
         // An allowed path that was missing may be made, though what is around it may not change.
         let is_allowed_itself = || {
             let path = directory.join(name);
