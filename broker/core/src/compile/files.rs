@@ -38,7 +38,7 @@ pub(crate) fn compile(
     if let Some(reserve) = &reserve {
         builder.grant_reserve(reserve)?;
     }
-    let (mut grants, ruleset) = builder.finish();
+    let Builder { mut grants, ruleset, .. } = builder;
     let can_wait = grants.reads == Reads::Exact && !files.hides_processes && !files.grow;
     let missing = ungranted.iter().filter_map(|(path, above)| path.strip_prefix(above).ok());
     grants.exception_names.extend(missing.flatten().map(OsStr::to_owned));

@@ -46,7 +46,7 @@ struct Visited {
 }
 
 pub(super) struct Builder {
-    ruleset: OwnedFd,
+    pub(super) ruleset: OwnedFd,
     /// What the ruleset decides on.
     handled: FileAccess,
     pub(super) grants: Grants,
@@ -107,11 +107,6 @@ impl Builder {
             let access = if need == Need::Reading { rights(Kind::Read) } else { all };
             self.add(object, need != Need::File, access, place)
         })
-    }
-
-    /// What was granted, and the ruleset that says so.
-    pub(super) fn finish(self) -> (Grants, OwnedFd) {
-        (self.grants, self.ruleset)
     }
 
     /// Grants `kind` wherever `rules` allow it; returns the directories on the way to a denied path.
