@@ -9,7 +9,7 @@
 //! back at the end. Sources: setpgid(2), ioctl_tty(2), credentials(7).
 //!
 //! A group that is joined is known by its number alone, and who is let through chooses when to go on: so the number
-//! is held until that has been seen to rest ([`may_go_on`]).
+//! is held until that has been seen to rest ([`Sign::is_pending`]).
 //!
 //! Each group is one that the kernel kills when the broker ends ([`KillOnExit`]) before it has a member.
 
@@ -19,7 +19,6 @@ use crate::report::traps::Traps;
 use kernel::group::{self, HeldGroup};
 use kernel::kill::send;
 use kernel::kill_on_exit::KillOnExit;
-use kernel::proc::may_go_on;
 use kernel::request::{RESTART, Request, Sign};
 use kernel::rights::Rights;
 use kernel::target::{Target, TargetAddress, TargetFd};
@@ -51,25 +50,8 @@ pub(crate) struct Judge {
     /// The caller's terminals.
     lent: Arc<Lent>,
     groups: Arc<KillOnExit>,
-    /// Groups that threads may still be about to join.
-    joining: Mutex<Vec<Joining>>,
-}
-
-/// A call that was let through to join a group.
-#[derive(Debug)]
-struct Joining {
-    call: Sign,
-    thread: Pid,
-    /// Held as long as the thread may join it.
-    _group: HeldGroup,
-}
-
-impl Joining {
-    /// Whether the thread can still be about to join: until it has its answer it sleeps because it waits for that, and
-    /// then it is ready to run (seccomp_notify_send in kernel/seccomp.c, both under one lock).
-    fn is_pending(&self) -> bool {
-        self.call.is_waiting() || may_go_on(self.thread)
-    }
+    /// Calls that were let through to join groups, which are held as long as the thread may join them.
+    joining: Mutex<Vec<(Sign, HeldGroup)>>,
 }
 
 impl Judge {
@@ -118,7 +100,7 @@ impl Judge {
     /// child has the child's number when the caller goes on, only the guardian ends its group.
     fn add_group_of(&self, request: &Request<'_>, process: i32, own: i32) -> io::Result<()> {
         // Who waits for a group until all of it is reaped waits for what is held as well.
-        lock(&self.joining).retain(Joining::is_pending);
+        lock(&self.joining).retain(|(call, _)| call.is_pending());
         let leader = Pid::from_raw(process.max(0)).ok_or(Errno::SRCH)?;
         if process == own {
             self.groups.add(leader)?;
@@ -136,12 +118,11 @@ impl Judge {
     fn hold(&self, request: &Request<'_>, group: Pid) -> io::Result<()> {
         self.must_be_inside(group)?;
         let mut joining = lock(&self.joining);
-        joining.retain(Joining::is_pending);
+        joining.retain(|(call, _)| call.is_pending());
         if joining.len() == JOINING_MAX {
             return Err(Errno::PERM);
         }
-        let (call, thread) = (request.sign(), request.target().thread());
-        joining.push(Joining { call, thread, _group: HeldGroup::of(group)? });
+        joining.push((request.sign(), HeldGroup::of(group)?));
         // It may have become another's until it was held.
         self.must_be_inside(group)
     }

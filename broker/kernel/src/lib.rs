@@ -53,6 +53,9 @@ pub mod start;
 pub mod target;
 pub mod terminal;
 #[cfg(any(test, feature = "tests"))]
+#[path = "tests/call.rs"]
+pub mod test_call;
+#[cfg(any(test, feature = "tests"))]
 #[path = "tests/directory.rs"]
 pub mod test_directory;
 pub mod threads;

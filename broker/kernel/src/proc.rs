@@ -164,7 +164,7 @@ impl Status {
 }
 
 /// Whether `thread` can still be about to do what it was let through for. What cannot be looked at can.
-pub fn may_go_on(thread: Pid) -> bool {
+pub(super) fn may_go_on(thread: Pid) -> bool {
     match Status::of(thread) {
         Ok(status) => !status.rests(),
         // A mount of proc(5) with hidepid does not show one that is not dumpable.

@@ -7,12 +7,12 @@
 //! itself, so that there is one, given by who received it.
 
 use super::listener::{Listener, Notification, Number};
-use super::pidfds;
 use super::repetition::{Busy, Undelivered, says_done};
 use super::target::{Memory, Target, TargetAddress, TargetFd};
+use super::{pidfds, proc};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno};
-use rustix::process::{self, Signal};
+use rustix::process::{self, Pid, Signal};
 use std::fmt;
 use std::ops::Deref;
 
@@ -36,16 +36,24 @@ pub struct Request<'a> {
     _busy: Option<Busy<'a>>,
 }
 
-/// Tells others whether a call still waits.
+/// Tells others of a call: whether it still waits, or was let through and is still to be done.
 #[derive(Clone, Debug)]
 pub struct Sign {
     listener: Listener,
     id: u64,
+    /// Whose call it is.
+    pub thread: Pid,
 }
 
 impl Sign {
     pub fn is_waiting(&self) -> bool {
         self.listener.is_waiting(self.id)
+    }
+
+    /// Whether the thread can still be about to do what it is let through for: until it has its answer it sleeps because
+    /// it waits for that, and then it is ready to run (seccomp_notify_send in kernel/seccomp.c, both under one lock).
+    pub fn is_pending(&self) -> bool {
+        self.is_waiting() || proc::may_go_on(self.thread)
     }
 }
 
@@ -84,9 +92,9 @@ impl<'a> Request<'a> {
         if self.listener.is_waiting(self.call.id) { Ok(Confirmed(self)) } else { Err(Errno::SRCH) }
     }
 
-    /// What tells other threads whether the target still waits.
+    /// What tells other threads of the call.
     pub fn sign(&self) -> Sign {
-        Sign { listener: self.listener.clone(), id: self.call.id }
+        Sign { listener: self.listener.clone(), id: self.call.id, thread: self.call.thread }
     }
 
     /// Whether something is still to be waited for: the target can be gone, or have got a signal. From

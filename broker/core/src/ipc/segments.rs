@@ -4,20 +4,20 @@
 //! its id, and can be attached by it, as long as anybody has it attached. So the id is that of no other while the
 //! broker has, and nothing is left of it when the broker has ended, however it did. When the command removes one, the
 //! broker keeps it until no thread that was let through with the id can be on its way: each has made another call since,
-//! or was seen to rest ([`may_go_on`]). From then on the segment lives while the command has it attached,
+//! or was seen to rest ([`Sign::is_pending`]). From then on the segment lives while the command has it attached,
 //! as outside; who attaches it again has the broker do so first.
 
 use super::{Answer, Caller};
 use kernel::ipc::{self, Attachment, SegmentStatus};
-use kernel::proc::may_go_on;
+use kernel::request::Sign;
 use kernel::threads::lock;
 use nix::libc;
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use sysv::access::{Given, READ, WORDS};
 use sysv::table::{OBJECTS_MAX, Object, PRIVATE, Table};
-use sysv::{Argument, Caller as _, NOBODYS, Sign, bytes, halves, now};
+use sysv::{Argument, Caller as _, NOBODYS, bytes, halves, now};
 
 /// SHM_DEST and SHM_LOCKED of a mode (shmctl(2)).
 const REMOVED: u32 = 0o1000;
@@ -45,21 +45,7 @@ struct Segment {
     /// When the command attached it last, and the process that used it, as far as the broker's own use hides that.
     used: (i64, i32),
     /// Calls that are let through with the id.
-    passing: Vec<Passing>,
-}
-
-#[derive(Debug)]
-struct Passing {
-    call: Arc<dyn Sign>,
-    thread: Pid,
-}
-
-impl Passing {
-    /// Whether the thread can still be on its way: until it has its answer it sleeps because it waits for that, and then
-    /// it is ready to run (seccomp_notify_send in kernel/seccomp.c, both under one lock).
-    fn is_pending(&self) -> bool {
-        self.call.is_waiting() || may_go_on(self.thread)
-    }
+    passing: Vec<Sign>,
 }
 
 impl Segments {
@@ -67,7 +53,7 @@ impl Segments {
     fn lock(&self, thread: Pid) -> MutexGuard<'_, Table<Segment>> {
         let mut table = lock(&self.0);
         for segment in table.iter() {
-            segment.passing.retain(|passing| passing.thread != thread);
+            segment.passing.retain(|call| call.thread != thread);
             segment.let_go();
         }
         table
@@ -115,7 +101,7 @@ impl Segments {
             segment.let_go();
             return Err(errno);
         }
-        segment.note(thread, caller.sign());
+        segment.note(caller.request.sign());
         Ok(Answer::LetThrough)
     }
 
@@ -200,18 +186,18 @@ impl Segment {
         Self { id, attachment, is_removed, size, creator, used, passing }
     }
 
-    /// Notes that a call of `thread` is let through.
-    fn note(&mut self, thread: Pid, call: Arc<dyn Sign>) {
+    /// Notes that `call` is let through.
+    fn note(&mut self, call: Sign) {
         if self.passing.len() >= PASSING_MAX {
-            self.passing.retain(Passing::is_pending);
+            self.passing.retain(Sign::is_pending);
         }
-        self.passing.push(Passing { call, thread });
+        self.passing.push(call);
     }
 
     /// Detaches it if it was removed, and nobody can be on the way to it.
     fn let_go(&mut self) {
         if self.is_removed && self.attachment.is_some() {
-            self.passing.retain(Passing::is_pending);
+            self.passing.retain(Sign::is_pending);
             if self.passing.is_empty() {
                 if let Ok(Some(status)) = SegmentStatus::of(self.id) {
                     self.used = self.used(&status);
@@ -273,8 +259,11 @@ mod tests {
     use super::super::actor;
     use super::*;
     use kernel::proc::Status;
+    use kernel::request::Request;
     use kernel::rights;
+    use kernel::test_call::TestCall;
     use rustix::thread::gettid;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
@@ -287,26 +276,8 @@ mod tests {
         lock(&segments.0).get(&actor, PRIVATE, 0o600, |_| true, make).unwrap()
     }
 
-    /// A call that waits until it is answered.
-    #[derive(Debug, Default)]
-    struct Call(AtomicBool);
-
-    impl Call {
-        fn answer(&self) {
-            self.0.store(true, Ordering::SeqCst);
-        }
-    }
-
-    impl Sign for Call {
-        fn is_waiting(&self) -> bool {
-            !self.0.load(Ordering::SeqCst)
-        }
-    }
-
-    fn pass(segments: &Segments, id: i32, thread: Pid) -> Arc<Call> {
-        let call = Arc::<Call>::default();
-        lock(&segments.0).find(id).unwrap().content.note(thread, call.clone());
-        call
+    fn pass(segments: &Segments, id: i32, call: &Request<'_>) {
+        lock(&segments.0).find(id).unwrap().content.note(call.sign());
     }
 
     /// Whether the id is still that of the segment after another thread has removed it, and made a call.
@@ -320,19 +291,21 @@ mod tests {
     fn an_id_is_kept_for_a_thread_that_was_not_answered_although_it_sleeps() {
         let segments = Segments::default();
         let id = make(&segments);
-        let (tell, told) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
-        let sleeper = std::thread::spawn(move || {
-            tell.send(gettid()).unwrap();
+        let (call, sleeper) = TestCall::before(move || {
             let _ = ended.recv();
         });
-        let thread = told.recv().unwrap();
+        let request = call.request();
+        let thread = request.target().thread();
+        pass(&segments, id, &request);
         while !Status::of(thread).unwrap().rests() {
             std::thread::yield_now();
         }
-        let call = pass(&segments, id, thread);
         assert!(stays(&segments, id));
-        call.answer();
+        request.complete(Ok(0));
+        while !Status::of(thread).unwrap().rests() {
+            std::thread::yield_now();
+        }
         assert!(!stays(&segments, id));
         drop(end);
         sleeper.join().unwrap();
@@ -343,17 +316,17 @@ mod tests {
         for calls_again in [true, false] {
             let segments = Segments::default();
             let id = make(&segments);
-            let (tell, told) = mpsc::channel();
             let is_over = Arc::new(AtomicBool::new(false));
             let over = Arc::clone(&is_over);
-            let runner = std::thread::spawn(move || {
-                tell.send(gettid()).unwrap();
+            let (call, runner) = TestCall::before(move || {
                 while !over.load(Ordering::SeqCst) {
                     std::hint::spin_loop();
                 }
             });
-            let thread = told.recv().unwrap();
-            pass(&segments, id, thread).answer();
+            let request = call.request();
+            let thread = request.target().thread();
+            pass(&segments, id, &request);
+            request.complete(Ok(0));
             assert!(stays(&segments, id));
             if calls_again {
                 drop(segments.lock(thread));
