@@ -174,7 +174,7 @@ pub(super) fn may_go_on(thread: Pid) -> bool {
 
 /// Whether there is no such thread any more, whatever proc(5) shows: getpriority(2) takes the id of any thread, and
 /// asks for no right.
-pub fn is_gone(thread: Pid) -> bool {
+fn is_gone(thread: Pid) -> bool {
     process::getpriority_process(Some(thread)) == Err(Errno::SRCH)
 }
 
@@ -283,6 +283,7 @@ pub fn owner(name: &Path) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::thread::gettid;
 
     #[test]
     fn only_signals_that_this_thread_gets_count() {
@@ -316,5 +317,23 @@ mod tests {
             std::os::unix::process::parent_id()
         );
         assert_eq!(status.credentials().unwrap(), Status::own().unwrap().credentials().unwrap());
+    }
+
+    #[test]
+    fn whoever_has_ended_does_not_go_on() {
+        assert!(!is_gone(gettid()) && !is_gone(Pid::INIT));
+        let other = std::thread::spawn(gettid).join().unwrap();
+        // The kernel wakes who waits for a thread a moment before it is gone.
+        let mut looks =
+            (0..10_000).map(|_| std::thread::sleep(std::time::Duration::from_millis(1)));
+        assert!(looks.any(|()| is_gone(other)) && !may_go_on(other));
+    }
+
+    #[test]
+    fn whoever_sleeps_is_stopped_or_has_ended_rests() {
+        let rests = |state| Status(format!("Name:\tx\nState:\t{state} (x)\n").into()).rests();
+        assert!(['S', 'T', 't', 'Z', 'X'].into_iter().all(rests));
+        assert!(!['R', 'D', 'W', 'I'].into_iter().any(rests));
+        assert!(!Status(Vec::new()).rests());
     }
 }

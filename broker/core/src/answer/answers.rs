@@ -184,9 +184,8 @@ impl Answerer {
                     }
                     // CONTINUE: no socket in the sandbox that is judged heeds an address, whichever the descriptor
                     // is by then, and whatever memory holds.
-                    SocketVerdict::Passes(no_named_receivers) => {
+                    SocketVerdict::Passes(_no_named_receivers) => {
                         request.let_through();
-                        drop(no_named_receivers);
                     }
                     SocketVerdict::GoesOn(errno, under_way) => {
                         request.complete(Err(errno));

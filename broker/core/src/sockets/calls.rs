@@ -66,7 +66,7 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
         SocketCall::Send(number, flags, sent) => {
             if matches!(sent, Messages::One(_))
                 && flags & messages::MSG_FASTOPEN == 0
-                && let Some(no_named_receivers) = judge.sendmsg_gate.pass(request.target().thread())
+                && let Some(no_named_receivers) = judge.sendmsg_gate.pass(request)
             {
                 return SocketVerdict::Passes(no_named_receivers);
             }

@@ -11,20 +11,20 @@
 //! Why it is worth that: a message that the broker sends names the broker as its sender's process (SCM_CREDENTIALS), by
 //! which programs such as Chromium find their children.
 //!
-//! Who may be let through is counted until it is. From then on it is runnable, or waits uninterruptibly, until it
-//! has its descriptor: before that it can wait for nothing else. So one that sleeps then, is stopped or has
-//! ended is past it, and so is one that has itself run for some ticks of the clock since. Sources: `__seccomp_filter`
-//! in kernel/seccomp.c, `__sys_sendmsg` in net/socket.c, proc_pid_stat(5), whose times are those of the whole
-//! process but for what is beneath `task`.
+//! Who is let through is runnable from then on, or waits uninterruptibly, until it has its descriptor: before that it
+//! can wait for nothing else. So one that sleeps then, is stopped or has ended is past it ([`Sign::is_pending`]), and so is
+//! one that has itself run for some ticks of the clock since. Sources: `__seccomp_filter` in kernel/seccomp.c,
+//! `__sys_sendmsg` in net/socket.c, proc_pid_stat(5), whose times are those of the whole process but for what is beneath
+//! `task`.
 
 use kernel::proc;
-use kernel::request::{Request, Wait};
+use kernel::request::{Request, Sign, Wait};
 use kernel::shortcuts::Shortcut;
 use kernel::threads::lock;
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::collections::HashMap;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Of how many is remembered that they were let through, before it is looked which are past it.
@@ -36,61 +36,49 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 /// thousandth of one.
 const TICKS: u64 = 3;
 
-/// Says that no message goes to a named receiver, whoever sends it. To be kept until the call was let through.
+/// Says that no message goes to a named receiver, whoever sends it: the call that it was made for may be let through.
 #[derive(Debug)]
-pub(crate) struct NoNamedReceivers {
-    state: Arc<Mutex<State>>,
-    thread: Pid,
-}
+pub(crate) struct NoNamedReceivers(());
 
 /// What is known of it.
-#[derive(Debug, Default)]
-pub(crate) struct SendmsgGate(Arc<Mutex<State>>);
+#[derive(Debug)]
+pub(crate) struct SendmsgGate(Mutex<State>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     is_over: bool,
-    /// How many are about to be let through.
-    under_way: usize,
-    /// Threads that were let through.
-    passed: HashSet<Pid>,
-}
-
-impl Drop for NoNamedReceivers {
-    fn drop(&mut self) {
-        let mut state = lock(&self.state);
-        state.under_way -= 1;
-        state.passed.insert(self.thread);
-    }
+    /// Of each thread the last call that may be let through.
+    passed: HashMap<Pid, Sign>,
 }
 
 impl SendmsgGate {
     /// `is_over` if the command has such a socket from the beginning.
     pub(crate) fn new(is_over: bool) -> Self {
         let is_over = is_over || !Shortcut::SENDMSG_GATE.is_open();
-        Self(Arc::new(Mutex::new(State { is_over, ..State::default() })))
+        Self(Mutex::new(State { is_over, passed: HashMap::new() }))
     }
 
-    /// Whether a message of `thread`, which waits, may be let through. It has to be from then on.
-    pub(super) fn pass(&self, thread: Pid) -> Option<NoNamedReceivers> {
+    /// Whether the message that `request` is to send may be let through. It has to be from then on.
+    pub(super) fn pass(&self, request: &Request<'_>) -> Option<NoNamedReceivers> {
         let mut state = lock(&self.0);
         if state.is_over {
             return None;
         }
         if state.passed.len() >= PASSED_MAX {
-            state.passed.retain(|&thread| Progress::of(thread) != Progress::Past);
+            state.passed.retain(|_, call| call.is_pending());
         }
         // Where so many run at once, the broker sends: that is always safe.
         (state.passed.len() < PASSED_MAX).then(|| {
-            state.under_way += 1;
-            NoNamedReceivers { state: Arc::clone(&self.0), thread }
+            let call = request.sign();
+            state.passed.insert(call.thread, call);
+            NoNamedReceivers(())
         })
     }
 
     /// Whether nobody passes any more, and nobody who did is left.
     pub(super) fn has_ended(&self) -> bool {
         let state = lock(&self.0);
-        state.is_over && state.under_way == 0 && state.passed.is_empty()
+        state.is_over && state.passed.is_empty()
     }
 
     /// Has nothing pass any more, and waits until nobody is left who was let through and may be anywhere.
@@ -111,20 +99,16 @@ impl SendmsgGate {
 
     /// The same for the thread `asking`, which waits; between two looks there is a `pause`.
     fn end_by(&self, asking: Pid, mut pause: impl FnMut() -> io::Result<()>) -> io::Result<()> {
-        let passed = loop {
-            let mut state = lock(&self.0);
-            state.is_over = true;
-            if state.under_way == 0 {
-                break state.passed.clone();
-            }
-            drop(state);
-            pause()?;
-        };
+        let mut state = lock(&self.0);
+        state.is_over = true;
         // Who asks is past what it did before.
-        let others = passed.into_iter().filter(|&thread| thread != asking);
-        let mut left: Vec<_> = others.map(|thread| (thread, Progress::Unknown)).collect();
+        let others = state.passed.values().filter(|call| call.thread != asking);
+        let mut left: Vec<_> = others.map(|call| (call.clone(), None)).collect();
+        drop(state);
         loop {
-            left.retain_mut(|(thread, before)| before.may_be_anywhere(Progress::of(*thread)));
+            left.retain_mut(|(call, before)| {
+                call.is_pending() && (call.is_waiting() || !has_run(before, ticks(call.thread)))
+            });
             if left.is_empty() {
                 break;
             }
@@ -135,126 +119,113 @@ impl SendmsgGate {
     }
 }
 
-/// How far a thread has come that was let through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    /// It sleeps, is stopped, or has ended.
-    Past,
-    /// It may run, and has run for so many ticks.
-    Ran(u64),
-    Unknown,
+/// Whether a thread that has run for `now` ticks is past what it was to do after `before`. What was not known before is
+/// counted from now on.
+fn has_run(before: &mut Option<u64>, now: Option<u64>) -> bool {
+    now.is_some_and(|now| now >= *before.get_or_insert(now) + TICKS)
 }
 
-impl Progress {
-    fn of(thread: Pid) -> Self {
-        let number = thread.as_raw_nonzero();
-        match proc::read(&format!("/proc/{number}/task/{number}/stat")) {
-            Ok(text) => Self::parse(&text),
-            // A mount of proc(5) with hidepid does not show one of a process that is not dumpable.
-            Err(_) if proc::is_gone(thread) => Self::Past,
-            Err(_) => Self::Unknown,
-        }
-    }
+/// For how many ticks `thread` has run, if that is shown.
+fn ticks(thread: Pid) -> Option<u64> {
+    let number = thread.as_raw_nonzero();
+    ticks_in(&proc::read(&format!("/proc/{number}/task/{number}/stat")).ok()?)
+}
 
-    fn parse(text: &[u8]) -> Self {
-        // A name may have anything in it, but what follows it has no parenthesis.
-        let after = text.rsplit(|&byte| byte == b')').next().unwrap_or_default();
-        let mut fields = after.split(|&byte| byte == b' ').skip(1);
-        if matches!(fields.next(), Some(b"S" | b"T" | b"t" | b"Z" | b"X")) {
-            return Self::Past;
-        }
-        let ticks = |field: Option<&[u8]>| str::from_utf8(field?).ok()?.parse::<u64>().ok();
-        // utime and stime are the eleventh and the twelfth after the state.
-        let mut times = fields.skip(10);
-        let (user, system) = (ticks(times.next()), ticks(times.next()));
-        user.zip(system).map_or(Self::Unknown, |(user, system)| Self::Ran(user + system))
-    }
-
-    /// Whether it may be anywhere still, where `now` is how far it has come since. What was not known before is
-    /// counted from now on.
-    fn may_be_anywhere(&mut self, now: Self) -> bool {
-        match (*self, now) {
-            (_, Self::Past) => false,
-            (Self::Ran(before), Self::Ran(now)) => now < before + TICKS,
-            (Self::Unknown, known) => {
-                *self = known;
-                true
-            }
-            _ => true,
-        }
-    }
+fn ticks_in(text: &[u8]) -> Option<u64> {
+    // A name may have anything in it, but what follows it has no parenthesis.
+    let after = str::from_utf8(text.rsplit(|&byte| byte == b')').next()?).ok()?;
+    // utime and stime are the eleventh and the twelfth after the state.
+    let mut times = after.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
+    Some(times.next()?.ok()? + times.next()?.ok()?)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use kernel::test_call::TestCall;
     use rustix::thread::gettid;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
-    fn whoever_sleeps_or_has_run_is_past_its_call() {
-        let stat = |state: &str, user: u64, system: u64| {
-            let text = format!("7 (a) R b) {state} 1 7 7 0 -1 64 1 2 3 4 {user} {system} 0 0 20 0");
-            Progress::parse(text.as_bytes())
+    fn whoever_has_run_is_past_its_call() {
+        let stat = |user: u64, system: u64| {
+            let text = format!("7 (a) R b) R 1 7 7 0 -1 64 1 2 3 4 {user} {system} 0 0 20 0");
+            ticks_in(text.as_bytes())
         };
-        for state in ["S", "T", "t", "Z", "X"] {
-            assert_eq!(stat(state, 0, 0), Progress::Past);
-        }
-        for state in ["R", "D", "W"] {
-            let mut before = stat(state, 4, 5);
-            assert_eq!(before, Progress::Ran(9));
-            assert!(before.may_be_anywhere(stat(state, 4, 7)));
-            assert!(before.may_be_anywhere(Progress::Unknown));
-            assert!(!before.may_be_anywhere(stat(state, 5, 7)));
-            assert!(!before.may_be_anywhere(Progress::Past));
-        }
-        let mut unknown = Progress::parse(b"nothing");
-        assert_eq!(unknown, Progress::Unknown);
-        assert!(unknown.may_be_anywhere(Progress::Ran(100)));
-        assert!(unknown.may_be_anywhere(Progress::Ran(100)));
-        assert!(!unknown.may_be_anywhere(Progress::Ran(100 + TICKS)));
+        let mut before = stat(4, 5);
+        assert_eq!(before, Some(9));
+        assert!(!has_run(&mut before, stat(4, 7)));
+        assert!(!has_run(&mut before, None));
+        assert!(has_run(&mut before, stat(5, 7)));
+        assert_eq!(ticks_in(b"nothing"), None);
+        assert_eq!(ticks_in(b"7 (a) R 1 7 7 0 -1 64 1 2 3 4 8"), None);
+        let mut unknown = None;
+        assert!(!has_run(&mut unknown, None));
+        assert!(!has_run(&mut unknown, Some(100)));
+        assert!(!has_run(&mut unknown, Some(100)));
+        assert!(has_run(&mut unknown, Some(100 + TICKS)));
     }
 
     #[test]
     fn the_time_of_another_thread_is_not_its_own() {
-        let Progress::Ran(start) = Progress::of(gettid()) else { panic!("it runs") };
-        let is_busy = || matches!(Progress::of(gettid()), Progress::Ran(now) if now < start + 10);
-        while is_busy() {}
-        let other = std::thread::spawn(|| Progress::of(gettid())).join().unwrap();
-        assert!(matches!(other, Progress::Ran(0..=5)), "{other:?}");
-    }
-
-    #[test]
-    fn one_that_is_not_shown_has_not_ended() {
-        assert!(!proc::is_gone(gettid()) && !proc::is_gone(Pid::INIT));
-        let other = std::thread::spawn(gettid).join().unwrap();
-        // The kernel wakes who waits for a thread a moment before it is gone.
-        while !proc::is_gone(other) {}
-        assert_eq!(Progress::of(other), Progress::Past);
+        let start = ticks(gettid()).unwrap();
+        while ticks(gettid()).unwrap() < start + 10 {}
+        let other = std::thread::spawn(|| ticks(gettid())).join().unwrap();
+        assert!(matches!(other, Some(0..=5)), "{other:?}");
     }
 
     #[test]
     fn nothing_passes_once_it_is_over() {
-        assert!(SendmsgGate::new(false).pass(gettid()).is_some());
-        assert!(SendmsgGate::new(true).pass(gettid()).is_none());
+        let (call, caller) = TestCall::before(|| {});
+        let request = call.request();
+        assert!(SendmsgGate::new(false).pass(&request).is_some());
+        assert!(SendmsgGate::new(true).pass(&request).is_none());
+        request.complete(Ok(0));
+        caller.join().unwrap();
     }
 
     #[test]
     fn it_ends_when_everyone_was_let_through_and_is_past() {
-        let asking = Pid::INIT;
-        let sendmsg_gate = SendmsgGate::new(false);
-        let under_way = sendmsg_gate.pass(gettid()).unwrap();
-        let mut looks = 0;
-        let mut twice = || {
-            looks += 1;
-            if looks < 3 { Ok(()) } else { Err(Errno::AGAIN) }
-        };
-        assert_eq!(sendmsg_gate.end_by(asking, &mut twice), Err(Errno::AGAIN), "it is under way");
-        assert!(!sendmsg_gate.has_ended());
-        drop(under_way);
-        assert_eq!(sendmsg_gate.end_by(asking, || Err(Errno::AGAIN)), Err(Errno::AGAIN), "it runs");
-        assert!(!sendmsg_gate.has_ended());
-        assert_eq!(sendmsg_gate.end_by(gettid(), || Err(Errno::AGAIN)), Ok(()), "it asks");
-        assert!(sendmsg_gate.has_ended());
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let (call, caller) = TestCall::before(move || while !over.load(Ordering::SeqCst) {});
+        let request = call.request();
+        let thread = request.target().thread();
+        let gate = SendmsgGate::new(false);
+        assert!(gate.pass(&request).is_some());
+        assert_eq!(gate.end_by(Pid::INIT, || Err(Errno::AGAIN)), Err(Errno::AGAIN), "it waits");
+        assert!(!gate.has_ended());
+        request.complete(Ok(0));
+        assert_eq!(gate.end_by(Pid::INIT, || Err(Errno::AGAIN)), Err(Errno::AGAIN), "it runs");
+        assert!(!gate.has_ended());
+        assert_eq!(gate.end_by(thread, || Err(Errno::AGAIN)), Ok(()), "it asks");
+        assert!(gate.has_ended());
+        is_over.store(true, Ordering::SeqCst);
+        caller.join().unwrap();
+    }
+
+    #[test]
+    fn who_goes_on_running_is_not_waited_for_without_end() {
+        for ends in [true, false] {
+            let is_over = Arc::new(AtomicBool::new(false));
+            let over = Arc::clone(&is_over);
+            let (call, caller) = TestCall::before(move || while !over.load(Ordering::SeqCst) {});
+            let request = call.request();
+            let gate = SendmsgGate::new(false);
+            assert!(gate.pass(&request).is_some());
+            request.complete(Ok(0));
+            is_over.store(ends, Ordering::SeqCst);
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let pause = || {
+                std::thread::sleep(LOOK_INTERVAL);
+                if Instant::now() < deadline { Ok(()) } else { Err(Errno::AGAIN) }
+            };
+            assert_eq!(gate.end_by(Pid::INIT, pause), Ok(()));
+            assert!(gate.has_ended());
+            is_over.store(true, Ordering::SeqCst);
+            caller.join().unwrap();
+        }
     }
 }
