@@ -47,12 +47,8 @@ impl Decision {
     /// Decodes a packet.
     pub fn decode(packet: &[u8]) -> Option<Self> {
         let [DECISION, outcome, 0, 0, a, b, c, d] = *packet else { return None };
-        let outcome = match outcome {
-            0 => Outcome::Refused,
-            1 => Outcome::Permitted,
-            2 => Outcome::Judged,
-            _ => return None,
-        };
+        let mut outcomes = [Outcome::Refused, Outcome::Permitted, Outcome::Judged].into_iter();
+        let outcome = outcomes.find(|known| *known as u8 == outcome)?;
         Some(Self { number: u32::from_ne_bytes([a, b, c, d]), outcome })
     }
 }

@@ -70,12 +70,8 @@ impl<'a> Setup<'a> {
             return None;
         }
         let count = |at: usize| usize::from(u16::from_ne_bytes([counts[at], counts[at + 1]]));
-        let unlisted = match count(2 * LISTS) {
-            0 => Unlisted::Refused,
-            1 => Unlisted::Learned,
-            2 => Unlisted::Asked,
-            _ => return None,
-        };
+        let mut unlisted = [Unlisted::Refused, Unlisted::Learned, Unlisted::Asked].into_iter();
+        let unlisted = unlisted.find(|known| *known as usize == count(2 * LISTS))?;
         let (allowed, rest) = Strings::split_off(count(0), rest)?;
         let (denied, rest) = Strings::split_off(count(2), rest)?;
         let (private, rest) = Strings::split_off(count(4), rest)?;
@@ -179,21 +175,13 @@ impl Client {
 
     /// Decodes a packet.
     pub fn decode(packet: &[u8]) -> Option<Self> {
-        let &[CLIENT, kind, p, q, ref address @ ..] = <&[u8; Self::SIZE]>::try_from(packet).ok()?
-        else {
-            return None;
-        };
-        let is_plain = packet[2..].iter().all(|byte| *byte == 0);
-        match kind {
-            0 if is_plain => Some(Self::Http),
-            1 if is_plain => Some(Self::Socks),
-            2 if is_plain => Some(Self::Lookups),
-            3 if is_plain => Some(Self::LookupMessages),
-            4 => {
+        let placeless = [Self::Http, Self::Socks, Self::Lookups, Self::LookupMessages];
+        match *<&[u8; Self::SIZE]>::try_from(packet).ok()? {
+            [CLIENT, 4, p, q, ref address @ ..] => {
                 let address = Ipv6Addr::from(*address).to_canonical();
                 Some(Self::Direct(SocketAddr::new(address, u16::from_ne_bytes([p, q]))))
             }
-            _ => None,
+            other => placeless.into_iter().find(|client| client.encode() == other),
         }
     }
 }

@@ -278,18 +278,16 @@ impl Progress {
     pub fn decode(packet: &[u8]) -> Option<Self> {
         let &[tag, 0, 0, 0, a, b, c, d] = packet else { return None };
         let errno = i32::from_ne_bytes([a, b, c, d]);
-        let step = match tag {
-            0 if errno == 0 => return Some(Self::Listening),
-            6 if errno == 0 => return Some(Self::Alone),
-            7 if errno >= 0 => return Some(Self::ListeningAs(errno)),
-            1 => Step::Plan,
-            2 => Step::Restrict,
-            3 => Step::Filter,
-            4 => Step::Environment,
-            5 => Step::Execute,
-            _ => return None,
-        };
-        Some(Self::Failed(step, errno))
+        let steps = [Step::Plan, Step::Restrict, Step::Filter, Step::Environment, Step::Execute];
+        match tag {
+            0 if errno == 0 => Some(Self::Listening),
+            6 if errno == 0 => Some(Self::Alone),
+            7 if errno >= 0 => Some(Self::ListeningAs(errno)),
+            _ => {
+                let step = steps.into_iter().find(|step| *step as u8 == tag)?;
+                Some(Self::Failed(step, errno))
+            }
+        }
     }
 }
 
