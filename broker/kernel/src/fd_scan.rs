@@ -5,12 +5,12 @@
 
 use super::proc;
 use super::ptrace_capability;
-use super::target::TargetFd;
+use super::target::{Target, TargetFd};
 use rustix::fs;
-use rustix::io::Errno;
+use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
+use std::ffi::CStr;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 /// Most processes, and descriptors of them, that are looked at.
 const PROCESSES_MAX: usize = 1024;
@@ -21,7 +21,14 @@ const LOOKS: usize = 8;
 
 /// The inode number of the socket at descriptor `number` of `process`, if there is one.
 pub fn socket_at(process: Pid, number: TargetFd) -> Option<u64> {
-    socket_behind(format!("/proc/{}/fd/{number}", process.as_raw_nonzero()).as_ref())
+    let link = Target::new(process).proc(&format!("fd/{number}"));
+    let name = ptrace_capability::of(|| fs::readlink(&link, Vec::new())).ok()?;
+    name.to_str().ok()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// The descriptors of `process`.
+fn descriptors(process: Pid) -> io::Result<impl Iterator<Item = TargetFd>> {
+    Ok(proc::numbers(&Target::new(process).proc("fd"))?.map(TargetFd::new))
 }
 
 /// Has `look`, which looks through the sandbox's processes, do so until it has found what it looks for.
@@ -35,27 +42,24 @@ pub fn each_socket(mut look: impl FnMut(Pid, TargetFd, u64) -> ControlFlow<()>) 
     let (processes, mut all) = proc::descendants(&[], PROCESSES_MAX);
     let mut seen = 0;
     for process in processes {
-        let directory = format!("/proc/{}/fd", process.as_raw_nonzero());
-        let entries = match std::fs::read_dir(directory) {
-            Ok(entries) => entries,
-            Err(error) => {
+        let descriptors = match descriptors(process) {
+            Ok(descriptors) => descriptors,
+            Err(errno) => {
                 // One that hides them (PR_SET_DUMPABLE, which hidepid makes look as if it had ended) may hold
                 // anything; one that has ended, nothing.
                 let is_gone = process::test_kill_process(process) == Err(Errno::SRCH);
-                all &= error.kind() == std::io::ErrorKind::NotFound && is_gone;
+                all &= errno == Errno::NOENT && is_gone;
                 continue;
             }
         };
-        for entry in entries.flatten() {
+        for number in descriptors {
             seen += 1;
             if seen > DESCRIPTORS_MAX {
                 return false;
             }
-            let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            let (Some(number), Some(inode)) = (number, socket_behind(&entry.path())) else {
-                continue;
-            };
-            if look(process, TargetFd::new(number), inode).is_break() {
+            if let Some(inode) = socket_at(process, number)
+                && look(process, number, inode).is_break()
+            {
                 return all;
             }
         }
@@ -73,24 +77,14 @@ pub fn has_terminal(thread: Pid, number: u32) -> bool {
 }
 
 /// Masters of the instance of devpts(5) that /dev/pts is have this name.
-const MASTERS: [&str; 2] = ["/dev/ptmx", "/dev/pts/ptmx"];
+const MASTERS: [&CStr; 2] = [c"/dev/ptmx", c"/dev/pts/ptmx"];
 
 fn has_master(process: Pid, number: u32) -> bool {
-    let process = process.as_raw_nonzero();
-    let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
-    let index = format!("tty-index:\t{number}");
-    entries.take(DESCRIPTORS_MAX).flatten().any(|entry| {
-        let is_master = std::fs::read_link(entry.path())
-            .is_ok_and(|link| MASTERS.iter().any(|master| link == Path::new(master)));
-        let descriptor = entry.file_name();
-        let descriptor = descriptor.to_str().unwrap_or_default();
-        is_master
-            && std::fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}"))
-                .is_ok_and(|text| text.lines().any(|line| line == index))
+    let Ok(descriptors) = descriptors(process) else { return false };
+    let target = Target::new(process);
+    descriptors.take(DESCRIPTORS_MAX).any(|descriptor| {
+        let link = fs::readlink(target.proc(&format!("fd/{descriptor}")), Vec::new());
+        link.is_ok_and(|link| MASTERS.contains(&link.as_c_str()))
+            && target.terminal_index(descriptor) == Ok(Some(number))
     })
-}
-
-fn socket_behind(link: &Path) -> Option<u64> {
-    let name = ptrace_capability::of(|| fs::readlinkat(fs::CWD, link, Vec::new())).ok()?;
-    name.to_str().ok()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }

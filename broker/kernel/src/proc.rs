@@ -215,7 +215,7 @@ fn read_while(path: &str, more: impl Fn(&Vec<u8>) -> bool) -> io::Result<Vec<u8>
 /// The children of `process`, each thread's; none if there is no such process.
 pub fn children(process: i32) -> Vec<Pid> {
     let tasks = format!("/proc/{process}/task");
-    let threads = numbers(&tasks).unwrap_or_default().into_iter();
+    let threads = numbers(&tasks).into_iter().flatten();
     let lists = threads.map(|thread| read_records(&format!("{tasks}/{thread}/children")));
     lists
         .flatten()
@@ -263,15 +263,14 @@ pub fn is_of_run(process: Pid) -> bool {
 
 /// The ids of all processes, in ascending order.
 pub fn processes() -> io::Result<Vec<i32>> {
-    numbers("/proc")
+    numbers("/proc").map(Iterator::collect)
 }
 
 /// The numbers that entries of a directory of proc(5) have as names.
-fn numbers(directory: &str) -> io::Result<Vec<i32>> {
+pub(super) fn numbers(directory: &str) -> io::Result<impl Iterator<Item = i32> + use<>> {
     let directory = fs::open(directory, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let names = Dir::new(directory)?.flatten();
-    let ids = names.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok());
-    Ok(ids.collect())
+    Ok(names.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()))
 }
 
 /// The process or thread that the canonical path `name` in /proc is about.
