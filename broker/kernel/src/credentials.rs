@@ -54,15 +54,10 @@ impl Credentials {
         Self { users, permitted: other.permitted, ..self.clone() } == *other
     }
 
-    /// Whether real, effective and saved user are one, and so the groups.
-    pub fn is_one_user(&self) -> bool {
-        let ([a, b, c, _], [d, e, f, _]) = (self.users, self.groups);
-        a == b && b == c && d == e && e == f
-    }
-
-    /// Whether users and groups are those of `other`.
-    pub fn has_ids_of(&self, other: &Self) -> bool {
-        self.users[..3] == other.users[..3] && self.groups[..3] == other.groups[..3]
+    /// Whether real, effective and saved user of both are one, and so the groups.
+    pub fn are_one_user_with(&self, other: &Self) -> bool {
+        let ([user, ..], [group, ..]) = (self.users, self.groups);
+        [self, other].iter().all(|it| it.users[..3] == [user; 3] && it.groups[..3] == [group; 3])
     }
 
     /// Whether there are at least as many filters as with `other`.
@@ -125,6 +120,17 @@ mod tests {
             ("1 2 3 2", "0", "3 3 3 3", false),
         ] {
             assert_eq!(of(by, capabilities).may_signal(&of(other, "0")), expected, "{by} {other}");
+        }
+    }
+
+    #[test]
+    fn one_user_is_one_in_all_that_counts() {
+        let is_one = |by, other| of(by, "0").are_one_user_with(&of(other, "0"));
+        assert!(is_one("1 1 1 1", "1 1 1 1"));
+        assert!(is_one("1 1 1 2", "1 1 1 3"), "those of file systems follow");
+        for other in ["2 1 1 1", "1 2 1 1", "1 1 2 1", "2 2 2 2"] {
+            assert!(!is_one("1 1 1 1", other) && !is_one(other, "1 1 1 1"), "{other}");
+            assert_eq!(is_one(other, other), other == "2 2 2 2", "{other}");
         }
     }
 }

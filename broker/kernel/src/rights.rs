@@ -154,7 +154,7 @@ impl Rights {
             return Ok(());
         }
         let (by, of) = (target.status()?.credentials()?, process.credentials()?);
-        if by.is_one_user() && by.has_ids_of(&of) { Ok(()) } else { Err(Errno::PERM) }
+        if by.are_one_user_with(&of) { Ok(()) } else { Err(Errno::PERM) }
     }
 
     /// The broker's own credentials, with the filter that the command has.
