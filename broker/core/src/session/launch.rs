@@ -102,8 +102,6 @@ pub(super) struct Filter {
     needs_broker: bool,
     /// Without a broker, calls are left to the sandbox around: `Some(true)` if those on sockets are as well.
     left: Option<bool>,
-    /// The program notifies sendmsg(2).
-    by_number: bool,
 }
 
 impl Filter {
@@ -115,7 +113,6 @@ impl Filter {
             variant: variant(policy, unix, surroundings),
             needs_broker: *needs_broker,
             left: may_leave.then(|| network.allow_network || Needs::of(network).sockets),
-            by_number: unix.datagrams,
         }
     }
 
@@ -147,7 +144,9 @@ impl Filter {
             None if self.needs_broker => Vec::new(),
             None => filter::program(self.variant | Variant::ALONE),
         };
-        let message = wire::Filter { by_number: self.by_number, program: &asking, alone: &alone };
+        // Then the program notifies sendmsg(2).
+        let by_number = self.variant.contains(Variant::DATAGRAMS);
+        let message = wire::Filter { by_number, program: &asking, alone: &alone };
         let mut packet = vec![0; wire::Filter::HEADER + asking.len() + alone.len()];
         let length = message.encode(&mut packet).map_err(|_| {
             Failure::Internal("filter", "the program exceeds the message size".to_owned())
