@@ -60,8 +60,10 @@ pub(super) fn until_end(
             run.hear_child(tree)?;
         }
         // It has something to say, or has ended.
-        if !proxy.is_empty() {
-            run.attend_proxy();
+        if !proxy.is_empty()
+            && let Some(proxy) = &judges.proxy
+        {
+            attend_proxy(proxy, judges.asking.as_deref(), traps);
         }
         if listener.contains(PollFlags::IN) {
             run.serve()?;
@@ -140,12 +142,6 @@ impl Run<'_> {
             Some(Err(errno)) => return Err(Failure::system("control socket", errno)),
         }
         Ok(())
-    }
-
-    fn attend_proxy(&self) {
-        if let Some(proxy) = &self.judges.proxy {
-            attend_proxy(proxy, self.judges.asking.as_deref(), self.traps);
-        }
     }
 
     /// Has done what was answered to questions, and hears more once that is under way.
