@@ -22,6 +22,7 @@ use kernel::address::Address;
 use kernel::nested_landlock::NestedLandlock;
 use kernel::request::{Confirmed, Request};
 use kernel::target::{self, Target, TargetAddress, TargetFd};
+use nix::libc;
 use rules::address::{self, Endpoint};
 use rules::option;
 use rules::socket::SocketKind;
@@ -33,6 +34,7 @@ use rustix::net::{
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 
+const MSG_FASTOPEN: u32 = libc::MSG_FASTOPEN.cast_unsigned();
 /// How often a port is chosen.
 const PORTS_TRIED: usize = 16;
 
@@ -63,9 +65,10 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
             let bound = judge.rights.with_credentials_of(request.target(), bind);
             zero(bound.inspect_err(|errno| report_unshared(judge, request, number, *errno)))
         }
+        // It connects.
+        SocketCall::Send(_, flags, _) if flags & MSG_FASTOPEN != 0 => Err(Errno::OPNOTSUPP),
         SocketCall::Send(number, flags, sent) => {
             if matches!(sent, Messages::One(_))
-                && flags & messages::MSG_FASTOPEN == 0
                 && let Some(no_named_receivers) = judge.sendmsg_gate.pass(request)
             {
                 return SocketVerdict::Passes(no_named_receivers);

@@ -27,7 +27,6 @@ use rustix::fd::AsFd;
 use rustix::io::{self, Errno};
 use rustix::process::Signal;
 
-pub(super) const MSG_FASTOPEN: u32 = libc::MSG_FASTOPEN.cast_unsigned();
 const MSG_MORE: u32 = libc::MSG_MORE.cast_unsigned();
 /// Most messages of one sendmmsg(2) (UIO_MAXIOV).
 const MESSAGES_MAX: u32 = 1024;
@@ -46,16 +45,12 @@ enum Receiver {
     Peer { address: Address, _held: Peer },
 }
 
-/// sendto, sendmsg or sendmmsg; returns what the call returns.
+/// sendto, sendmsg or sendmmsg, which does not connect; returns what the call returns.
 pub(crate) fn send(
     judge: &Judge,
     request: &Request<'_>,
     (number, flags, messages): (TargetFd, u32, Messages),
 ) -> io::Result<i32> {
-    // It connects.
-    if flags & MSG_FASTOPEN != 0 {
-        return Err(Errno::OPNOTSUPP);
-    }
     let target = request.target();
     let mut call = Sending { judge, request, number, flags, credentials: None };
     let send = |call: &Sending<'_>| call.send(&call.sender()?, messages);
