@@ -53,11 +53,12 @@ impl OwnPaths {
         if file.kind() != FileType::Socket || !can_be {
             return Err(Errno::NOENT);
         }
+        let max = KNOWN_MAX.min(limits::own_descriptors() / 4);
         let mut known = lock(&self.known);
-        if known.len() >= known_max() {
+        if known.len() >= max {
             known.retain(|file| !file.is_gone());
         }
-        if known.len() >= known_max() {
+        if known.len() >= max {
             known.pop_front();
         }
         known.push_back(file);
@@ -69,8 +70,4 @@ impl OwnPaths {
         let known = lock(&self.known);
         known.iter().any(|known| known.identity() == file)
     }
-}
-
-fn known_max() -> usize {
-    KNOWN_MAX.min(limits::own_descriptors() / 4)
 }
