@@ -135,11 +135,6 @@ impl Status {
         (1..=64).contains(&number) && set & 1 << (number - 1) != 0
     }
 
-    /// Whether the process has one thread.
-    pub fn is_alone(&self) -> bool {
-        self.threads() == Some(1)
-    }
-
     /// How many threads the process has.
     pub fn threads(&self) -> Option<u64> {
         self.number("Threads:", 10)

@@ -165,7 +165,7 @@ impl Member {
     /// # Errors
     /// Returns what tgkill(2) returns; [`Errno::PERM`] if the thread cannot be held.
     pub fn signal_thread(&self, signal: &Signal) -> io::Result<()> {
-        if !self.is_of_thread && !self.status.is_alone() {
+        if !self.is_of_thread && self.status.threads() != Some(1) {
             return Err(Errno::PERM);
         }
         self.send(signal, false)
