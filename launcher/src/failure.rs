@@ -1,11 +1,9 @@
 //! What went wrong before there was a broker to report it.
 
-#![allow(unsafe_code)]
-
+use crate::start;
 use common::trap::write_internal;
 use core::ffi::CStr;
 use core::fmt::{self, Write};
-use rustix::fd::BorrowedFd;
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
 
@@ -29,7 +27,8 @@ pub(crate) fn report(Failure(step, errno): &Failure) {
     let pairs = if advice.is_empty() { &pairs[..3] } else { &pairs[..] };
     let mut line = Text::new();
     if write_internal(&mut line, pairs).is_ok() {
-        let _ = io::write(standard_error(), line.as_bytes());
+        let [_, _, error] = start::streams();
+        let _ = io::write(error, line.as_bytes());
     }
 }
 
@@ -39,7 +38,8 @@ pub(crate) fn report(Failure(step, errno): &Failure) {
 pub(crate) fn report_small_stack() {
     const LINE: &str = "{\"Internal\":{\"source\":\"launcher\",\"step\":\"stack\",\"message\":\"the stack is \
                         limited to less than 256 KiB: raise the limit (ulimit -s)\"}}\n";
-    let _ = io::write(standard_error(), LINE.as_bytes());
+    let [_, _, error] = start::streams();
+    let _ = io::write(error, LINE.as_bytes());
 }
 
 /// What to do about a limit of the caller's that is too low, or a program that is missing.
@@ -50,12 +50,6 @@ fn advice(step: &str, errno: Errno) -> &'static str {
         (_, Errno::NOENT) if step.starts_with("execute") => "install all of landstrip",
         _ => "",
     }
-}
-
-/// Descriptor 2, for the one line of a failure before there is a broker.
-fn standard_error() -> BorrowedFd<'static> {
-    // SAFETY: nothing here closes descriptor 2; if the caller did, writing to it fails.
-    unsafe { rustix::stdio::stderr() }
 }
 
 /// A text of bounded length on the stack.

@@ -11,7 +11,7 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::{self, Access, FileType};
 use rustix::io::{self, Errno};
 use rustix::mm::{self, MapFlags, ProtFlags};
-use rustix::{process, stdio};
+use rustix::process;
 
 /// Runs scripts without an interpreter line, as execvp(3) does.
 pub(crate) const SHELL: &CStr = c"/bin/sh";
@@ -110,7 +110,7 @@ impl Arguments {
     }
 }
 
-/// The standard streams. One that the caller closed is no terminal.
+/// The standard streams. One that the caller closed is no terminal, and what is done with it fails.
 pub(crate) fn streams() -> [BorrowedFd<'static>; 3] {
     // SAFETY: nothing here closes them.
     [0, 1, 2].map(|number| unsafe { BorrowedFd::borrow_raw(number) })
@@ -125,8 +125,8 @@ fn name(variable: &[u8]) -> &[u8] {
 /// Whether the standard input is a pipe that this user may open for writing, and that the caller has as its own, too, as
 /// a shell that reads its script there; `None` if the caller cannot be looked at.
 pub(crate) fn shares_input() -> Option<bool> {
-    // SAFETY: only looked at; whether it is open is part of what is asked.
-    let Ok(input) = fs::fstat(unsafe { stdio::stdin() }) else { return Some(false) };
+    let [input, ..] = streams();
+    let Ok(input) = fs::fstat(input) else { return Some(false) };
     let callers = || {
         let caller = process::getppid().ok_or(Errno::SRCH)?;
         fs::stat(Text::path_in(caller, "fd/0").as_path()?)
