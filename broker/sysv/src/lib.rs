@@ -18,7 +18,6 @@ mod waits;
 
 use access::{Actor, Given};
 use rustix::io::{self, Errno};
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -45,7 +44,7 @@ pub trait Caller {
     fn look_after(&self) -> io::Result<()>;
 
     /// What tells others whether it still waits.
-    fn sign(&self) -> Arc<dyn Sign>;
+    fn sign(&self) -> Sign;
 
     /// Copies what is at `address` in its memory.
     ///
@@ -85,9 +84,7 @@ pub trait Caller {
 }
 
 /// Tells whether a caller still waits.
-pub trait Sign: Debug + Send + Sync {
-    fn is_waiting(&self) -> bool;
-}
+pub type Sign = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// What goes with the command of a call that ends in ctl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 use crate::{Caller, Sign, lock};
 use rustix::io::{self, Errno};
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,17 +12,23 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Names a call that waits.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Ticket {
     number: u64,
     bell: Arc<Condvar>,
-    sign: Arc<dyn Sign>,
+    sign: Sign,
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Ticket").field(&self.number).finish()
+    }
 }
 
 impl Ticket {
     /// Whether anybody would get the result.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.sign.is_waiting()
+        (self.sign)()
     }
 }
 

@@ -14,7 +14,7 @@ mod segments;
 use crate::call::ipc::{IpcCall, Kind};
 use ends::Ends;
 use kernel::credentials::Credentials;
-use kernel::request::{RESTART, RESTART_UNHANDLED, Request, Sign};
+use kernel::request::{RESTART, RESTART_UNHANDLED, Request};
 use kernel::rights::Rights;
 use kernel::target::{Memory, TargetAddress};
 use kernel::threads::once;
@@ -148,8 +148,9 @@ impl sysv::Caller for Caller<'_> {
         self.request.look_after().map(drop)
     }
 
-    fn sign(&self) -> Arc<dyn sysv::Sign> {
-        Arc::new(Waiting(self.request.sign()))
+    fn sign(&self) -> sysv::Sign {
+        let call = self.request.sign();
+        Arc::new(move || call.is_waiting())
     }
 
     fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -163,14 +164,5 @@ impl sysv::Caller for Caller<'_> {
     fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
         let memory = once(&self.memory, || self.request.target().memory())?;
         self.request.write(memory, TargetAddress::new(address), bytes)
-    }
-}
-
-#[derive(Debug)]
-struct Waiting(Sign);
-
-impl sysv::Sign for Waiting {
-    fn is_waiting(&self) -> bool {
-        self.0.is_waiting()
     }
 }
