@@ -47,6 +47,9 @@ fn advice(step: &str, errno: Errno) -> &'static str {
     match (step, errno) {
         (_, Errno::MFILE) => "too few descriptors are allowed: raise the limit (ulimit -n)",
         ("clone", Errno::AGAIN) => "no more processes are allowed: raise the limit (ulimit -u)",
+        ("clone", Errno::NOMEM) => {
+            "out of memory, or in another PID namespace than its children: unshare --fork"
+        }
         (_, Errno::NOENT) if step.starts_with("execute") => "install all of landstrip",
         _ => "",
     }

@@ -424,6 +424,16 @@ fn a_kernel_that_cannot_confine_runs_nothing_and_the_reason_is_said() {
     assert!(sandbox.path("work/made").exists());
 }
 
+#[test]
+fn a_run_ends_where_the_filter_around_it_refuses_kill() {
+    for errno in [libc::EPERM, libc::ENOSYS] {
+        let (sandbox, outcome) =
+            landstrip_without(&libc::SYS_kill.to_string(), errno, &["touch", "made"]);
+        outcome.succeeds();
+        assert!(sandbox.path("work/made").exists());
+    }
+}
+
 /// Makes and removes entries beside a denied file while signals are handled all the time. The same call again has the
 /// same registers, as in C.
 const INTERRUPTED: &str = "

@@ -386,6 +386,24 @@ fn a_session_of_another_pid_namespace_has_its_terminal() {
     terminal.expect("\nstatus=9");
 }
 
+/// The process that is to become the command is the first of a namespace that the broker is not in.
+#[test]
+fn children_in_another_pid_namespace_end_the_launch() {
+    if !is_root_for("a PID namespace") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let program = programs().landstrip().into_os_string().into_string().unwrap();
+    let policy = sandbox.file("work/policy.json", "{}");
+    let words = [program.as_str(), "-p", policy.to_str().unwrap(), "--", "echo", "ran"];
+    let run_by = |by: &[&str]| sandbox.run_outside(by.iter().copied().chain(words));
+    let outcome = run_by(&["unshare", "--pid"]);
+    outcome.exits(125);
+    assert!(outcome.stderr.contains("unshare --fork") && outcome.stdout.is_empty(), "{outcome:#?}");
+    let outcome = run_by(&["unshare", "--pid", "--fork", "--mount-proc"]);
+    assert_eq!(outcome.succeeds().stdout, "ran\n");
+}
+
 #[test]
 fn daemons_end_with_the_command() {
     for_each_user(|user| {

@@ -35,8 +35,6 @@ pub struct ProcessTree {
     signals: Signals,
     /// Ends the sandbox too if the broker does not; see `guardian` of the launcher.
     pub guardian: Option<Pid>,
-    /// It was told to go.
-    guardian_is_dismissed: bool,
     /// Something did not end, and is not waited for again.
     gave_up: bool,
     /// The signal scope D0 is in force, as the launcher saw.
@@ -86,7 +84,6 @@ impl ProcessTree {
             job: Job::of(command),
             signals,
             guardian,
-            guardian_is_dismissed: false,
             gave_up: false,
             scoped,
             stopped_by: None,
@@ -196,13 +193,18 @@ impl ProcessTree {
         true
     }
 
-    /// It has nothing to guard any more, and has gone by the time at which it is reaped.
-    pub(super) fn dismiss_guardian(&mut self) {
-        if let Some(guardian) = self.guardian
-            && !self.guardian_is_dismissed
+    /// It has nothing to guard any more, and has gone by the time at which it is reaped. Returns whether it goes.
+    pub(super) fn dismiss_guardian(&self) -> bool {
+        let kill = |guardian| process::kill_process(guardian, process::Signal::KILL);
+        self.guardian.is_some_and(|guardian| kill(guardian).is_ok())
+    }
+
+    pub(super) fn reap_guardian(&mut self) {
+        // Where the caller's filter refuses kill(2), it goes with the broker.
+        if self.dismiss_guardian()
+            && let Some(guardian) = self.guardian.take()
         {
-            let _ = process::kill_process(guardian, process::Signal::KILL);
-            self.guardian_is_dismissed = true;
+            kill::reap_clone(guardian);
         }
     }
 
@@ -236,12 +238,9 @@ impl ProcessTree {
 }
 
 impl Drop for ProcessTree {
-    /// Reaps the guardian: in a container, who adopts orphans may be a program that expects none.
+    /// In a container, who adopts orphans may be a program that expects none.
     fn drop(&mut self) {
-        self.dismiss_guardian();
-        if let Some(guardian) = self.guardian {
-            kill::reap_clone(guardian);
-        }
+        self.reap_guardian();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The loop: child, signals, notifications and proxy, until the command has ended.
 //!
-//! Nothing here blocks but poll(2). Notifications are answered by threads of their own.
+//! Nothing here blocks for long but poll(2). Notifications are answered by threads of their own.
 
 use super::launch::Tool;
 use super::launch_channel::{ChildMessage, LaunchChannel};
@@ -105,7 +105,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Takes one message of the child's.
-    fn hear_child(&mut self, tree: &ProcessTree) -> Result<(), Failure> {
+    fn hear_child(&mut self, tree: &mut ProcessTree) -> Result<(), Failure> {
         match self.child.as_mut().map(LaunchChannel::receive) {
             Some(Ok(ChildMessage::Listening(listener))) if !self.confined => {
                 let umask = Umask::new(tree.umask);
@@ -138,7 +138,14 @@ impl Run<'_> {
             Some(Ok(ChildMessage::Failed(step, errno))) => {
                 return Err(Failure::launch(self.tool.name(), step, errno));
             }
-            Some(Ok(ChildMessage::Closed)) | None => self.child = None,
+            Some(Ok(ChildMessage::Closed)) | None => {
+                // In a PID namespace that it was the first of, it ends when all there have. Nobody waits long for one
+                // that was killed.
+                if !self.confined {
+                    tree.reap_guardian();
+                }
+                self.child = None;
+            }
             Some(Err(errno)) => return Err(Failure::system("control socket", errno)),
         }
         Ok(())

@@ -12,6 +12,7 @@ use rules::proxies::{CallerProxies, CallerProxy};
 use rustix::io::Errno;
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -24,8 +25,18 @@ pub fn about(failure: &Failure) -> Option<Cow<'static, str>> {
         Failure::Lacking(missing) => {
             Some(format!("this kernel cannot confine the command: {}", parts::why(missing)).into())
         }
+        // Which of the two is told depends on who comes first.
+        Failure::Died | Failure::Internal(..) if has_children_elsewhere() => Some(
+            ": start landstrip in the PID namespace of its children, as by unshare --fork".into(),
+        ),
         _ => None,
     }
+}
+
+/// Whether what this process starts is in another PID namespace than itself (pid_namespaces(7)).
+fn has_children_elsewhere() -> bool {
+    let read = |name| fs::read_link(Path::new("/proc/self/ns").join(name)).ok();
+    read("pid") != read("pid_for_children")
 }
 
 fn about_tool(tool: &[u8], errno: Errno) -> Option<&'static str> {

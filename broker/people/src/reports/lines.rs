@@ -52,8 +52,10 @@ pub(crate) fn failure_line(failure: &Failure) -> String {
             list("Launch", &[tool, message.as_bytes()])
         }
         Failure::Step(..) | Failure::Lacking(_) => of_source("platform", &advice),
-        Failure::Internal(source, message) => of_source(source, message),
-        Failure::Died => of_source("launch", "the process that was to run the tool was killed"),
+        Failure::Internal(source, message) => of_source(source, &format!("{message}{advice}")),
+        Failure::Died => {
+            of_source("launch", &format!("the process that was to run the tool was killed{advice}"))
+        }
         Failure::Uncounted(why) => of_source("limits", &why.to_string()),
         Failure::Limit(limit, most) => {
             let message = format!(
