@@ -3,9 +3,10 @@ knows the keys; nothing runs then."""
 
 import contextlib
 import fcntl
+import inspect
 import json
 import os
-from typing import Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Iterable, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
 from ._program import found
 from .policy import Policy
@@ -45,6 +46,8 @@ def check_limits(timeout: Optional[float], **functions: object) -> None:
     for name, function in functions.items():
         if function is not None and not callable(function):
             raise TypeError(f"{name} is a function, not {function!r}")
+    if inspect.iscoroutinefunction(functions.get("on_denial")):
+        raise TypeError("on_denial is called, and nothing awaits what it returns: give a plain function")
 
 
 def _listed(policy: Policies) -> List[Union[str, Policy]]:
@@ -52,7 +55,8 @@ def _listed(policy: Policies) -> List[Union[str, Policy]]:
     if policy is None:
         return []
     listed: List[Union[str, Policy]] = []
-    for one in [policy] if isinstance(policy, (str, os.PathLike, Mapping)) else policy:
+    are_several = isinstance(policy, Iterable) and not isinstance(policy, (str, os.PathLike, Mapping))
+    for one in cast(Iterable[_One], policy if are_several else [policy]):
         if isinstance(one, os.PathLike):
             path = os.fspath(one)
             # A word without a slash is a preset.

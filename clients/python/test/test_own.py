@@ -108,6 +108,7 @@ class Own(unittest.TestCase):
             {"timeout": -1},
             {"timeout": float("inf")},
             {"on_denial": "print"},
+            {"on_denial": asyncio.sleep},
             {"on_ask": "once"},
             {"cwd": self.world.path("none")},
             {"stdin": subprocess.DEVNULL, "input": ""},
