@@ -179,6 +179,7 @@ const WORDS: &[(&[&str], (i32, &str), &str)] = &[
     (&["init"], USAGE, "'init' is an option, '--init'"),
     (&["--init", "made"], USAGE, "--init takes no file: use landstrip --init > FILE"),
     (&["run", "touch", "made"], LAUNCH, "landstrip has no subcommands"),
+    (&["agent", "touch", "made"], LAUNCH, "it is a preset, written after -p"),
     (&["check"], LAUNCH, "it is an option, written with two dashes"),
     (&["-v"], USAGE, "did you mean '--version'?"),
     (&["--allow-write", ".", "touch", "made"], USAGE, "filesystem.allowWrite is a key of policies"),

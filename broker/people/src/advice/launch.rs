@@ -6,6 +6,7 @@ use kernel::features::{self, Features};
 use landstrip_core::report::errno::strerror;
 use landstrip_core::report::failure::Failure;
 use landstrip_core::session::prepared::Prepared;
+use policy::presets;
 use rules::pattern::Pattern;
 use rules::policy::{Needs, Network, Policy};
 use rules::proxies::{CallerProxies, CallerProxy};
@@ -72,6 +73,9 @@ fn about_name(tool: &[u8]) -> &'static str {
     match tool {
         b"" => ": the tool is an empty word",
         b"run" => ": landstrip has no subcommands; the tool follows the options",
+        _ if str::from_utf8(tool).is_ok_and(|name| presets::find(name).is_ok()) => {
+            ": it is a preset, written after -p"
+        }
         _ if OPTIONS.contains(&tool) => {
             ": it is an option, written with two dashes; see landstrip --help"
         }
