@@ -104,6 +104,8 @@ export interface Question {
   /** What the program says of itself: to be shown, never to be decided by. */
   arguments: string[];
   directory: string;
+  /** Whether the rule would help another run, too: not for what is removed or replaced, nor where a name is made up. */
+  lasts: boolean;
   /** Aborted when nobody waits for the answer any more. */
   signal: AbortSignal;
 }

@@ -17,9 +17,9 @@ function answered(number, given) {
 }
 
 function question(told, signal) {
-  const { report, advice, program = "", pid = 0, arguments: words = [], directory = "" } = told;
+  const { report, advice, program = "", pid = 0, arguments: words = [], directory = "", lasts = true } = told;
   const rule = advice ? { key: advice[0], value: advice[1] } : null;
-  return { denial: shown(report), advice: rule, program, pid, arguments: words, directory, signal };
+  return { denial: shown(report), advice: rule, program, pid, arguments: words, directory, lasts, signal };
 }
 
 /** Attends to a channel; returns the function that asks for a rule to be added. */

@@ -42,8 +42,8 @@ function compare(result, expected) {
 /** Answers as the case says, and compares what was asked. */
 async function asked(given, options, perform) {
   const [answers, found] = [[...given.answers], []];
-  const onAsk = ({ denial: { kind, operation, target }, advice }) => {
-    found.push([kind, operation, target, advice.key, advice.value]);
+  const onAsk = ({ denial: { kind, operation, target }, advice, lasts }) => {
+    found.push([kind, operation, target, advice.key, advice.value, lasts]);
     const { answer, rule } = answers[0]?.answer ? answers[0] : { answer: answers[0] };
     answers.shift();
     return rule ? { answer, rule: { key: rule[0], value: rule[1] } } : answer;

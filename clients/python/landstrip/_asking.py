@@ -26,6 +26,8 @@ class Question:
     #: What the program says of itself: to be shown, never to be decided by.
     arguments: List[str]
     directory: str
+    #: Whether the rule would help another run, too: not for what is removed or replaced, nor where a name is made up.
+    lasts: bool = True
     #: Set once nobody waits for the answer any more.
     settled: threading.Event = dataclasses.field(default_factory=threading.Event, repr=False, compare=False)
 
@@ -70,6 +72,7 @@ def _question(told: Dict[str, Any]) -> Question:
         told.get("pid", 0),
         told.get("arguments", []),
         told.get("directory", ""),
+        told.get("lasts", True),
     )
 
 

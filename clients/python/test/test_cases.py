@@ -116,7 +116,7 @@ class Cases(unittest.TestCase):
     def reply(self, given: Dict[str, Any], told: List[Any], question: landstrip.Question) -> Any:
         denial, advice = question.denial, question.advice
         assert advice is not None
-        told.append([denial.kind, denial.operation, denial.target, advice.key, advice.value])
+        told.append([denial.kind, denial.operation, denial.target, advice.key, advice.value, question.lasts])
         answer = given["answers"][len(told) - 1]
         return landstrip.Rule(*answer["rule"]) if isinstance(answer, dict) else answer
 

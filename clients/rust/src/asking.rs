@@ -29,6 +29,8 @@ pub struct Question {
     pub arguments: Vec<String>,
     /// Its working directory.
     pub directory: String,
+    /// Whether the rule would help another run, too: not for what is removed or replaced, nor where a name is made up.
+    pub lasts: bool,
     settled: Arc<AtomicBool>,
 }
 
@@ -131,6 +133,7 @@ fn question(told: &Value, settled: Arc<AtomicBool>) -> Option<Question> {
         pid: told["pid"].as_u64().and_then(|pid| pid.try_into().ok()).unwrap_or_default(),
         arguments: texts(&told["arguments"]),
         directory: text(&told["directory"]),
+        lasts: told["lasts"] != false,
         settled,
     })
 }

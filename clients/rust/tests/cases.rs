@@ -162,7 +162,8 @@ fn asking(command: Command, case: &Value) -> Option<(Command, Arc<Mutex<Vec<Valu
             operation,
             target,
             advice.key,
-            advice.value
+            advice.value,
+            question.lasts
         ]));
         assert_eq!(question.denial.kind, Kind::Filesystem);
         answers.next().unwrap()
