@@ -36,7 +36,9 @@ fn find(trees: &[PathBuf]) -> Option<(usize, PathBuf)> {
                 pending.push(entry.path());
             } else if found.is_file() && found.nlink() > 1 {
                 let first = || (found.nlink(), entry.path());
-                missing.entry((found.dev(), found.ino())).or_insert_with(first).0 -= 1;
+                let (missing, _) = missing.entry((found.dev(), found.ino())).or_insert_with(first);
+                // It can get more names meanwhile.
+                *missing = missing.saturating_sub(1);
             }
         }
     }
