@@ -55,8 +55,8 @@ pub struct Grounds<'a> {
     pub files: &'a Files,
     /// The allowed paths that were missing at launch.
     pub missing: &'a [PathBuf],
-    /// What was to be removed, replaced, moved away or given another name; none where a rule is for this run alone, in which all is
-    /// called as it was refused.
+    /// What was to be removed, replaced, moved away or given another name; none where a rule is for this run alone, in which
+    /// all is called as it was refused.
     pub removed: Option<&'a BTreeSet<PathBuf>>,
     /// How many of `deny_write` and `deny_read` were written, not added to protect landstrip.
     pub written: (usize, usize),

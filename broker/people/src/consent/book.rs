@@ -189,11 +189,12 @@ impl Book {
 
     /// Whether `rule` would help another run, too: in this one, all is called as it was refused, and may be removed.
     pub(super) fn lasts(&self, rule: &Rule, denial: &Denial) -> bool {
+        if !self.names(rule, denial) {
+            return true;
+        }
         let removals = self.collected.removals();
         let grounds = Grounds { removed: Some(&removals), ..self.grounds() };
-        !self.names(rule, denial)
-            || suggest::rule_to_allow(denial, &grounds)
-                .is_some_and(|(_, value)| value == rule.value)
+        suggest::rule_to_allow(denial, &grounds).is_some_and(|(_, value)| value == rule.value)
     }
 
     /// Whether `rule` is for the path that was refused, not for one around it.

@@ -270,13 +270,11 @@ fn note(waiting: &mut VecDeque<Asked>, line: &Value) {
     }
 }
 
-/// Waits for one of them, or for a while; whether the last is ready.
-fn wait<const COUNT: usize>(sources: [BorrowedFd<'_>; COUNT], limit: Timespec) -> io::Result<bool> {
+/// Waits for one of them, or for a while; whether the second is ready.
+fn wait(sources: [BorrowedFd<'_>; 2]) -> io::Result<bool> {
     let mut sources = sources.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN));
-    match poll(&mut sources, Some(&limit)) {
-        Ok(_) | Err(Errno::INTR) => {
-            Ok(sources.last().is_some_and(|last| !last.revents().is_empty()))
-        }
+    match poll(&mut sources, Some(&INTERVAL)) {
+        Ok(_) | Err(Errno::INTR) => Ok(!sources[1].revents().is_empty()),
         Err(errno) => Err(errno),
     }
 }
@@ -299,21 +297,19 @@ impl Place for Screen<'_> {
     }
 
     fn typed(&mut self, _: u64, channel: BorrowedFd<'_>) -> Typed {
-        let is_ready = wait([channel, self.taken.as_fd()], INTERVAL);
+        // An answer is one if all stood still until it came. That takes long to see of many threads: keys are read after it.
+        let held = self.withheld.is_some().then(|| self.taken.holds());
+        let is_ready = wait([channel, self.taken.as_fd()]);
         let read =
             is_ready.and_then(|is_ready| if is_ready { self.taken.read() } else { Ok(None) });
-        let holds = self.taken.holds();
+        let holds = held.unwrap_or_else(|| self.taken.holds());
         self.again += usize::from(!holds);
         match read {
             Ok(Some(line)) if line.contains(&INTERRUPT) => Typed::Left(Left::Key(Signal::INT)),
             Ok(Some(line)) if line.contains(&SUSPEND) => Typed::Left(Left::Key(Signal::TSTP)),
             Ok(_) if self.again > AGAIN_MAX => Typed::Left(Left::Refused("does not stand still")),
             Ok(None) if self.taken.is_to_end() => Typed::Left(Left::Refused("is to end")),
-            Ok(typed) if self.withheld.is_some() => {
-                // To look who stands still can take long.
-                let is_typing = wait([self.taken.as_fd()], NOW) == Ok(true);
-                self.wait_for_quiet(typed.is_some() || is_typing)
-            }
+            Ok(typed) if self.withheld.is_some() => self.wait_for_quiet(typed.is_some()),
             Ok(_) if !holds => Typed::Again,
             Ok(Some(line)) => Typed::Line(line),
             Ok(None) => Typed::Nothing,
@@ -349,7 +345,7 @@ impl Place for Wire {
     }
 
     fn typed(&mut self, number: u64, channel: BorrowedFd<'_>) -> Typed {
-        if wait([channel, self.as_fd()], INTERVAL) != Ok(true) {
+        if wait([channel, self.as_fd()]) != Ok(true) {
             return Typed::Nothing;
         }
         let Some(lines) = self.lines(Some(NOW)) else { return Typed::Left(Left::Gone) };
