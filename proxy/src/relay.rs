@@ -2,9 +2,9 @@
 //!
 //! A client that says in the clear part of TLS, or in a request, which host it means must mean the
 //! one that it asked the proxy for: else a permitted name would lead to any other site of the same
-//! hosting company (domain fronting). What is inside TLS nobody sees. On port 443 nothing else passes but ssh, which many hosts serve
-//! there. Nothing of what the client sends first goes to the host before it is judged, except parts of
-//! a first line, which somebody may be typing, as long as no server can take them for a request. A host that
+//! hosting company (domain fronting). What is inside TLS nobody sees. On port 443 nothing else passes but
+//! ssh, which many hosts serve there. Nothing of what the client sends first goes to the host before it is
+//! judged, except parts of a first line, which somebody may be typing, as long as no server can take them for a request. A host that
 //! speaks first speaks no such protocol. What can name a host later, [`Watch`] finds.
 
 use crate::destination::{Destination, OwnedHost};
