@@ -77,18 +77,24 @@ impl Pattern {
     pub fn beside(other: Option<&Pattern>, prefix: &Path, rest: Vec<Component>) -> Pattern {
         let names = prefix.as_os_str().as_bytes().split(|&byte| byte == b'/');
         let names = names.filter(|name| !name.is_empty() && *name != b"." && *name != b"..");
-        if rest.is_empty()
-            && let Some(other) = other
-            && let Some(last) = other.stem.rest_of(names.clone())
+        let mut names = names.peekable();
+        let stem = other.map_or(&[][..], |other| &other.stem.components);
+        let mut shared = 0;
+        while let Some(Component::Literal(same)) = stem.get(shared)
+            && names.next_if(|name| **name == **same).is_some()
+        {
+            shared += 1;
+        }
+        let mut left = names.clone();
+        if let (Some(last), None, Some(other)) = (left.next(), left.next(), other)
+            && rest.is_empty()
+            && shared == stem.len()
         {
             return other.beside_it(last);
         }
-        let mut others = other.map_or(&[][..], |other| &other.stem.components).iter();
         let mut components = Vec::with_capacity(prefix.as_os_str().len() / 8 + 2 + rest.len());
-        components.extend(names.map(|name| match others.next() {
-            Some(Component::Literal(same)) if **same == *name => Component::Literal(same.clone()),
-            _ => Component::Literal(name.into()),
-        }));
+        components.extend_from_slice(&stem[..shared]);
+        components.extend(names.map(|name| Component::Literal(name.into())));
         components.extend(rest);
         components.dedup_by(|a, b| *a == Component::AnyDepth && *b == Component::AnyDepth);
         if components.last() == Some(&Component::AnyDepth) {
@@ -180,7 +186,7 @@ impl Pattern {
 
     /// Whether it has no `**`, so that what it stands for is found without looking through a tree.
     pub fn has_fixed_depth(&self) -> bool {
-        self.components().all(|component| *component != Component::AnyDepth)
+        self.components().all(|component| !matches!(component, Component::AnyDepth))
     }
 
     /// Whether it stands for the absolute path of these `names`, or something above that.
@@ -228,21 +234,6 @@ pub(super) fn names(path: &Path) -> impl Iterator<Item = Option<&[u8]>> {
         PathComponent::ParentDir => Some(None),
         _ => None,
     }))
-}
-
-impl Stem {
-    /// The last of `names`, if these are the names here and one more.
-    fn rest_of<'a>(&self, mut names: impl Iterator<Item = &'a [u8]>) -> Option<&'a [u8]> {
-        let mut last = names.next()?;
-        for component in &self.components {
-            let next = names.next()?;
-            if !matches!(component, Component::Literal(same) if **same == *last) {
-                return None;
-            }
-            last = next;
-        }
-        names.next().is_none().then_some(last)
-    }
 }
 
 #[cfg(test)]
