@@ -135,8 +135,7 @@ mod tests {
                 let dir = TestDirectory::new();
                 dir.file(&format!("{place}/{}", kind.shown_by[0]), "");
                 let policy = written(&dir.path("."));
-                let hosts: Vec<_> =
-                    policy.allowed_domains.iter().map(|i| i.text.as_str()).collect();
+                let hosts: Vec<_> = policy.allowed_domains.iter().map(|i| &*i.text).collect();
                 assert_eq!(hosts, kind.hosts, "{}", kind.name);
                 assert_eq!(policy.extends[0].text, "agent");
             }

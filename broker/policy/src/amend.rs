@@ -224,7 +224,7 @@ fn plain(node: &Node) -> serde_json::Value {
         Value::Bool(value) => (*value).into(),
         Value::Integer(value) => serde_json::json!({ "": value.to_string() }),
         Value::Real(value) => serde_json::json!({ "": value.to_string() }),
-        Value::Text(text) => text.as_str().into(),
+        Value::Text(text) => (&**text).into(),
         Value::List(items) => items.iter().map(plain).collect(),
         Value::Object(entries) => {
             entries.iter().map(|entry| (entry.key.clone(), plain(&entry.node))).collect()

@@ -4,6 +4,7 @@
 //! here knows a key. Duplicate keys, several documents and what follows the first are errors in both formats.
 
 use super::elsewhere;
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
@@ -50,7 +51,8 @@ pub enum Value {
     Bool(bool),
     Integer(i128),
     Real(f64),
-    Text(String),
+    /// That of a preset is part of the program.
+    Text(Cow<'static, str>),
     List(Vec<Node>),
     Object(Vec<Entry>),
 }
@@ -318,7 +320,7 @@ impl<'de> Visitor<'de> for NodeVisitor<'_> {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        self.scalar(Value::Text(value.to_owned()))
+        self.scalar(Value::Text(value.to_owned().into()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {

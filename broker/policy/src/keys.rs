@@ -13,6 +13,7 @@ use super::meant;
 use super::nearest::near;
 use super::without::{TakenOut, Without};
 use rules::policy::Limits;
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// One policy, or several merged: what was written, not yet resolved.
@@ -59,7 +60,7 @@ pub struct Written {
 /// One item of a list, and where it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    pub text: String,
+    pub text: Cow<'static, str>,
     pub origin: Origin,
 }
 

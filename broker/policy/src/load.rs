@@ -227,7 +227,7 @@ mod tests {
         match loaded {
             Loaded::BuiltIn => vec!["built in"],
             Loaded::Files { policy, .. } => {
-                policy.allow_write.iter().map(|item| item.text.as_str()).collect()
+                policy.allow_write.iter().map(|item| &*item.text).collect()
             }
         }
     }

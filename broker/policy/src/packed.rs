@@ -3,13 +3,12 @@
 //! how many follow. The name of an entry goes before its value.
 
 use super::document::{Entry, Node, Value};
-use std::str::Lines;
 
 /// Packs `node`. Presets have no values but these.
 #[allow(dead_code, reason = "for the build script, and tests")]
 pub(crate) fn pack(node: &Node, packed: &mut String) -> Option<()> {
     let line = node.line;
-    let plain = |text: &String| (!text.contains('\n')).then(|| text.clone());
+    let plain = |text: &str| (!text.contains('\n')).then(|| text.to_owned());
     match &node.value {
         Value::Text(text) => packed.push_str(&format!("t{line} {}\n", plain(text)?)),
         Value::Bool(value) => packed.push_str(&format!("b{line} {value}\n")),
@@ -30,17 +29,17 @@ pub(crate) fn pack(node: &Node, packed: &mut String) -> Option<()> {
 }
 
 /// What was packed; none if it was not.
-pub(crate) fn unpack(packed: &str) -> Option<Node> {
-    node(&mut packed.lines())
+pub(crate) fn unpack(mut packed: &'static str) -> Option<Node> {
+    node(&mut packed)
 }
 
-fn node(lines: &mut Lines<'_>) -> Option<Node> {
-    let (kind, line, text) = next(lines)?;
+fn node(rest: &mut &'static str) -> Option<Node> {
+    let (kind, line, text) = next(rest)?;
     let value = match kind {
-        "t" => Value::Text(text.to_owned()),
-        "b" => Value::Bool(text.parse().ok()?),
-        "l" => Value::List(several(text, || node(lines))?),
-        "o" => Value::Object(several(text, || entry(lines))?),
+        b't' => Value::Text(text.into()),
+        b'b' => Value::Bool(text.parse().ok()?),
+        b'l' => Value::List(several(text, || node(rest))?),
+        b'o' => Value::Object(several(text, || entry(rest))?),
         _ => return None,
     };
     Some(Node { line, value })
@@ -55,13 +54,16 @@ fn several<T>(number: &str, mut next: impl FnMut() -> Option<T>) -> Option<Vec<T
     Some(all)
 }
 
-fn entry(lines: &mut Lines<'_>) -> Option<Entry> {
-    let (_, line, key) = next(lines)?;
-    Some(Entry { key: key.to_owned(), line, node: node(lines)? })
+fn entry(rest: &mut &'static str) -> Option<Entry> {
+    let (_, line, key) = next(rest)?;
+    Some(Entry { key: key.to_owned(), line, node: node(rest)? })
 }
 
-fn next<'a>(lines: &mut Lines<'a>) -> Option<(&'a str, u64, &'a str)> {
-    let (head, text) = lines.next()?.split_once(' ')?;
-    let (kind, line) = head.split_at_checked(1)?;
-    Some((kind, line.parse().ok()?, text))
+/// What the next line says: a kind, a number of few digits, a text.
+fn next(rest: &mut &'static str) -> Option<(u8, u64, &'static str)> {
+    let (line, after) = rest.split_once('\n')?;
+    *rest = after;
+    let space = line.bytes().position(|byte| byte == b' ')?;
+    let kind = *line.as_bytes().first()?;
+    Some((kind, line.get(1..space)?.parse().ok()?, line.get(space + 1..)?))
 }

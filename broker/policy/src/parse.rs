@@ -194,7 +194,7 @@ impl Reader {
                 Ok(lines
                     .enumerate()
                     .map(|(index, line)| Item {
-                        text: line.to_owned(),
+                        text: line.to_owned().into(),
                         origin: self.origin_of_item(node.line, field.clone(), index),
                     })
                     .collect())
@@ -226,7 +226,9 @@ impl Reader {
             let field = join(field, &keys::shorten(&name));
             let origin = self.origin(line, field.clone());
             match node.value {
-                Value::Text(value) => settings.push(Setting { name, value, origin }),
+                Value::Text(value) => {
+                    settings.push(Setting { name, value: value.into_owned(), origin });
+                }
                 Value::Null => {}
                 Value::Tilde => return Err(origin.error(BARE_TILDE)),
                 _ => {
@@ -344,7 +346,7 @@ mod tests {
     }
 
     fn texts(items: &[Item]) -> Vec<&str> {
-        items.iter().map(|item| item.text.as_str()).collect()
+        items.iter().map(|item| &*item.text).collect()
     }
 
     const FULL_JSON: &str = r#"{

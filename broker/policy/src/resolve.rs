@@ -157,7 +157,7 @@ fn resolve(
     files.hides_processes = written.processes == Some(keys::OWN);
     let network = network(written, sockets, caller, remarks)?;
     let variables = variables::resolve(written)?;
-    let texts = |items: &[Item]| items.iter().map(|item| item.text.clone()).collect();
+    let texts = |items: &[Item]| items.iter().map(|item| item.text.to_string()).collect();
     let ignored = written.ignore_violations.iter();
     Ok(Policy {
         files,

@@ -100,7 +100,7 @@ pub(super) fn in_trees<'a>(
     };
     let nested = subrepositories::find(&trees);
     for item in items {
-        let text = item.text.as_str();
+        let text = &*item.text;
         if !is_in_trees(&item) {
             add_of_user(&mut found, item, cwd, moved);
             continue;
@@ -191,7 +191,7 @@ pub(super) fn moved<'a>(
 
 /// Adds the paths of an item that is relative to no work tree, or of no preset.
 fn add_of_user<'a>(found: &mut Vec<InTree<'a>>, item: &'a Item, cwd: &'a Path, moved: &Moved) {
-    let text = item.text.as_str();
+    let text = &*item.text;
     let is_of_preset = presets::is_file(&item.origin.file);
     if is_of_preset && text == OTHERS {
         found.extend(moved.others.iter().map(|home| (item, ".", home.clone().into())));
