@@ -2,7 +2,7 @@
 //! at nothing but what is remembered.
 
 use super::path_memory::Memory;
-use super::split::is_plain;
+use super::split::are_plain;
 use rules::pattern::Pattern;
 use rules::quick::QuickMap;
 use std::borrow::Cow;
@@ -53,5 +53,5 @@ impl<'a> Places<'a> {
 fn split(text: &str) -> Option<(&str, &OsStr)> {
     let (above, name) = text.split_at(text.rfind('/').map_or(0, |slash| slash + 1));
     let is_name = !matches!(name, "" | "." | "..") && !name.starts_with('~');
-    (is_name && name.bytes().all(is_plain)).then_some((above, OsStr::new(name)))
+    (is_name && are_plain(name.as_bytes())).then_some((above, OsStr::new(name)))
 }

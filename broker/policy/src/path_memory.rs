@@ -86,9 +86,13 @@ impl Memory {
     /// way to a path that a preset protects must not become a file: as `.git`, one would name another directory with
     /// settings.
     pub(crate) fn beneath_directory<'a>(&mut self, path: &'a Path) -> &'a Path {
-        let mut is_directory = |part| self.look(part).is_ok_and(|found| found == Found::Directory);
-        let above = path.ancestors().skip(1).take_while(|part| !is_directory(part));
-        above.last().unwrap_or(path)
+        let mut beneath = path;
+        while let Some((above, _)) = split(beneath).map(|(above, name)| (Path::new(above), name))
+            && !self.look(above).is_ok_and(|found| found == Found::Directory)
+        {
+            beneath = above;
+        }
+        beneath
     }
 
     /// Whether `path`, whose directory is canonical, is known to be no file.
@@ -154,8 +158,14 @@ fn split(path: &Path) -> Option<(&OsStr, &OsStr)> {
     (!name.is_empty()).then(|| (OsStr::from_bytes(parent), OsStr::from_bytes(name)))
 }
 
-/// Whether `path` lies in `directory`; both are canonical.
-pub(super) fn lies_in(path: &Path, directory: &Path) -> bool {
+/// Whether `path` is `directory` or lies beneath it: as [`Path::starts_with`], of canonical paths, which need not be taken
+/// apart for that.
+pub(super) fn is_in(path: &Path, directory: &Path) -> bool {
+    path.as_os_str() == directory.as_os_str() || is_beneath(path, directory)
+}
+
+/// Whether `path` lies beneath `directory`; both are canonical.
+pub(super) fn is_beneath(path: &Path, directory: &Path) -> bool {
     let rest = path.as_os_str().as_bytes().strip_prefix(directory.as_os_str().as_bytes());
     rest.is_some_and(|rest| rest.starts_with(b"/") || directory.parent().is_none())
 }

@@ -8,7 +8,7 @@ use super::keys::{Item, Written};
 use super::linked_trees;
 use super::moved::Moved;
 use super::nearest::nearest_sibling;
-use super::path_memory::{Memory, lies_in};
+use super::path_memory::{Memory, is_beneath, is_in};
 use super::remarks::Remarks;
 use super::split::Split;
 use super::trees::{self, InTrees, in_trees};
@@ -268,7 +268,7 @@ impl Paths<'_> {
     fn above(&mut self, path: &Path, by: Option<&Pattern>, writable: &[Grant]) -> Option<Pattern> {
         let first = self.memory.beneath_directory(path);
         let is_missing = |it: &&Path| it.as_os_str().len() >= first.as_os_str().len();
-        let is_met = |it: &&Path| writable.iter().any(|by| lies_in(it, &by.path));
+        let is_met = |it: &&Path| writable.iter().any(|by| is_beneath(it, &by.path));
         let above = path.ancestors().skip(1).take_while(is_missing).take_while(is_met).last()?;
         let pattern = Pattern::beside(by, above, Vec::new());
         Some(pattern.naming_no_file(self.memory.is_no_file(above)))
@@ -277,7 +277,7 @@ impl Paths<'_> {
     /// Where `path` leads, and links in it if it leads to a directory, and by which links, as far as that is `writable`:
     /// nothing that holds all that an allowed path does.
     fn linked(&mut self, path: &Path, writable: &[Grant]) -> Vec<PathBuf> {
-        let holds_allowed = |path: &Path| writable.iter().any(|it| it.path.starts_with(path));
+        let holds_allowed = |path: &Path| writable.iter().any(|it| is_in(&it.path, path));
         let end = match self.memory.look(path) {
             Ok(Found::Link(_)) => self.memory.locate_as_far(path).0.path,
             Ok(Found::Directory) => path.to_owned(),
@@ -289,8 +289,8 @@ impl Paths<'_> {
         }
         let mut found = inner_links::followed(&links, &mut self.memory);
         found.retain(|end| {
-            let is_writable = writable.iter().any(|it| end.starts_with(&it.path));
-            is_writable && !end.starts_with(path) && !holds_allowed(end)
+            let is_writable = writable.iter().any(|it| is_in(end, &it.path));
+            is_writable && !is_in(end, path) && !holds_allowed(end)
         });
         found
     }

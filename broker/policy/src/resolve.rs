@@ -8,6 +8,7 @@ use super::error::{Origin, PolicyError};
 use super::keys::{self, Item, Written};
 use super::load::{Loaded, Selection, load};
 use super::parse::parse;
+use super::path_memory::is_in;
 use super::paths;
 use super::presets;
 use super::reach;
@@ -106,8 +107,7 @@ fn hide(policy: &mut Policy, path: &Path) {
         };
         let files = &mut policy.files;
         for path in place.trail() {
-            let is_met =
-                |allowed: &PathBuf| path.starts_with(allowed) || allowed.starts_with(&path);
+            let is_met = |allowed: &PathBuf| is_in(&path, allowed) || is_in(allowed, &path);
             if files.allow_write.iter().any(is_met) {
                 files.deny_write.push(of_trail(path));
             }

@@ -30,7 +30,7 @@ impl Split {
         if text.contains('\0') {
             return error("a path cannot contain a NUL byte");
         }
-        let is_plain = text.bytes().all(is_plain);
+        let is_plain = are_plain(text.as_bytes());
         if !is_plain {
             unexpanded::check(text).map_err(|message| item.origin.error(message))?;
         }
@@ -71,7 +71,17 @@ impl Split {
     }
 }
 
-/// Whether it means nothing but itself anywhere in a path, as nearly all do.
-pub(super) fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'~')
+/// Whether each means nothing but itself anywhere in a path, as nearly all do.
+pub(super) fn are_plain(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| PLAIN[usize::from(byte)])
 }
+
+const PLAIN: [bool; 256] = {
+    let (mut plain, mut byte) = ([false; 256], 0_u8);
+    while byte < 0x80 {
+        plain[byte as usize] =
+            byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'~');
+        byte += 1;
+    }
+    plain
+};
