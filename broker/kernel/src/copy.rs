@@ -1,10 +1,13 @@
-//! memcpy(3) and memmove(3) of a broker with musl on x86-64, whose own begins a string instruction for eight bytes: a
-//! launch copies names and paths of some dozen bytes ten thousand times, which took 7 of 100 parts of it.
+//! memcpy(3), memmove(3) and memcmp(3) of a broker with musl on x86-64, whose own begins a string instruction for eight
+//! bytes, and compares byte by byte: a launch copies and compares names and paths of some dozen bytes ten thousand times,
+//! which took 7 and 9 of 100 parts of it.
 
 #![allow(unsafe_code)]
 
 use std::arch::asm;
 use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128};
+use std::ffi::c_int;
+use std::slice;
 
 /// Copies `count` bytes; the first and the last piece may overlap, both are read before one is written.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -57,6 +60,22 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, count: usize) -> *mut
     to
 }
 
+/// Compares `count` bytes, eight at a time; the first counts most.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn memcmp(one: *const u8, other: *const u8, count: usize) -> c_int {
+    // SAFETY: the caller gives `count` readable bytes.
+    let (one, rest) = unsafe { slice::from_raw_parts(one, count) }.as_chunks::<8>();
+    // SAFETY: as above.
+    let (other, other_rest) = unsafe { slice::from_raw_parts(other, count) }.as_chunks::<8>();
+    for (one, other) in one.iter().zip(other) {
+        if one != other {
+            return u64::from_be_bytes(*one).cmp(&u64::from_be_bytes(*other)) as c_int;
+        }
+    }
+    let mut rest = rest.iter().zip(other_rest);
+    rest.find(|(one, other)| one != other).map_or(0, |(one, other)| one.cmp(other) as c_int)
+}
+
 /// 16 bytes, wherever they lie.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
@@ -101,6 +120,10 @@ mod tests {
                 // SAFETY: both lie within the vector.
                 let end = unsafe { memmove(target, source, count) };
                 assert!(end == target && found == expected, "{count} from {from} to {to}");
+                // SAFETY: as above.
+                let order = unsafe { memcmp(source, target, count) };
+                let is_next = found[from..from + count].cmp(&found[to..to + count]);
+                assert_eq!(order.cmp(&0), is_next, "{count} at {from} and {to}");
                 if from.abs_diff(to) >= count {
                     found.clone_from(&original);
                     let memory = found.as_mut_ptr();
