@@ -5,14 +5,16 @@ use super::moved::Moved;
 use super::shell_words::words;
 use super::{inner_links, repositories};
 use kernel::locate::{Located, locate};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Most files of settings that are read, and how much of each: git's own need no more.
+/// Most files of settings that are read, how much of each, and most paths that are looked at for them: git's own need no
+/// more, and what a command has left is not to keep any of those from being found.
 const FILES_MAX: usize = 256;
 const LENGTH_MAX: u64 = 1 << 20;
+const PATHS_MAX: usize = 1 << 16;
 
 /// Where settings are: of a repository, of a user, of all.
 const OF_REPOSITORY: [&str; 2] = ["config", "config.worktree"];
@@ -65,66 +67,123 @@ const REMOTES: [&[u8]; 5] = [
 ];
 
 /// What the settings of some files name, as paths that may be missing.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Named {
+#[derive(Debug)]
+struct Named<'a> {
+    /// What is relative starts in each of these; `~` is the home.
+    tops: &'a [PathBuf],
+    home: Option<&'a Path>,
     /// Directories of hooks.
     hooks: Vec<PathBuf>,
     /// Programs, and other files of settings.
     files: Vec<PathBuf>,
+    /// Remotes that have been looked at: each branch names one.
+    remotes: HashSet<Vec<u8>>,
+    /// How many paths may still be looked at.
+    left: usize,
 }
 
-impl Named {
-    /// Adds what is run in those of `places` that are repositories, or have one.
-    fn extend_by_repositories(&mut self, places: Vec<PathBuf>) {
-        let all = places.into_iter().flat_map(|place| [place.join(".git"), place]);
-        for git in all.filter(|git| repositories::is_repository(git)) {
-            self.hooks.push(git.join("hooks"));
-            self.files.push(git.join("config"));
+impl Named<'_> {
+    /// What is named in `settings` and what they include, for a command that git runs in one of `tops`.
+    ///
+    /// # Errors
+    /// Returns the file with which there are too many, or that names too much.
+    fn of<'a>(
+        settings: Vec<PathBuf>,
+        tops: &'a [PathBuf],
+        home: Option<&'a Path>,
+    ) -> Result<Named<'a>, PathBuf> {
+        let (hooks, files, remotes) = (Vec::new(), Vec::new(), HashSet::new());
+        let mut named = Named { tops, home, hooks, files, remotes, left: PATHS_MAX };
+        let mut pending: VecDeque<PathBuf> = settings.into();
+        let mut read = HashSet::new();
+        while let Some(file) = pending.pop_front() {
+            if read.contains(&file) {
+                continue;
+            }
+            let text = repositories::contents(&file, LENGTH_MAX);
+            // A command can make any number of work trees, which have none.
+            if text.is_empty() {
+                continue;
+            }
+            for (key, value) in Settings::of(&text) {
+                pending.extend(named.add(&key, &value, &file));
+            }
+            if named.left == 0 || read.len() == FILES_MAX {
+                return Err(file);
+            }
+            read.insert(file);
         }
+        Ok(named)
     }
-}
 
-/// Reads `settings` and what they include, in which `~` is `home`, for a command that git runs in one of `tops`.
-fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Named {
-    let mut named = Named::default();
-    let mut pending: VecDeque<PathBuf> = settings.into();
-    let mut read = Vec::new();
-    while let Some(file) = pending.pop_front() {
-        if read.len() == FILES_MAX || read.contains(&file) {
-            continue;
+    /// Adds what a setting in `file` names; returns the files that it includes.
+    fn add(&mut self, key: &[u8], value: &[u8], file: &Path) -> Vec<PathBuf> {
+        match key {
+            b"include.path" | b"includeif.path" => {
+                let above = file.parent().unwrap_or(Path::new("/")).to_owned();
+                let included = self.paths(value, &[above]);
+                self.files.extend_from_slice(&included);
+                return included;
+            }
+            b"core.hookspath" => {
+                let hooks = self.paths(value, self.tops);
+                self.hooks.extend(hooks);
+            }
+            // Its hooks are copied into what is cloned or made later.
+            b"init.templatedir" => {
+                let template = self.paths(value, self.tops);
+                self.files.extend(template);
+            }
+            key if REMOTES.contains(&key) && self.remotes.insert(value.to_owned()) => {
+                self.add_remote(value);
+            }
+            key if is_run(key) => self.add_programs(value),
+            _ => {}
         }
-        let text = repositories::contents(&file, LENGTH_MAX);
-        // A command can make any number of work trees, which have none.
-        if text.is_empty() {
-            continue;
+        Vec::new()
+    }
+
+    fn add_remote(&mut self, value: &[u8]) {
+        // A transport that runs what is named: git-remote-ext(1).
+        if let Some(command) = value.strip_prefix(b"ext::") {
+            return self.add_programs(command);
         }
-        let above = [file.parent().unwrap_or(Path::new("/")).to_owned()];
-        read.push(file);
-        for (key, value) in Settings::of(&text) {
-            match key.as_slice() {
-                b"include.path" | b"includeif.path" => {
-                    let included = paths(&value, &above, home);
-                    named.files.extend_from_slice(&included);
-                    pending.extend(included);
-                }
-                b"core.hookspath" => named.hooks.extend(paths(&value, tops, home)),
-                // Its hooks are copied into what is cloned or made later.
-                b"init.templatedir" => named.files.extend(paths(&value, tops, home)),
-                // A transport that runs what is named: git-remote-ext(1).
-                key if REMOTES.contains(&key) && value.starts_with(b"ext::") => {
-                    named.files.extend(programs(&value["ext::".len()..], tops, home));
-                }
-                // A push runs the hooks of a repository in the tree, as its settings have them.
-                key if REMOTES.contains(&key) => {
-                    let path = value.strip_prefix(b"file://").unwrap_or(&value);
-                    named.extend_by_repositories(paths(path, tops, home));
-                }
-                key if is_run(key) => named.files.extend(programs(&value, tops, home)),
-                _ => {}
+        // A push runs the hooks of a repository in the tree, as its settings have them. `.git` need not be written.
+        let path = value.strip_prefix(b"file://").unwrap_or(value);
+        for suffix in [&b""[..], b".git"] {
+            let places = self.paths(&[path, suffix].concat(), self.tops);
+            let all = places.into_iter().flat_map(|place| [repositories::of(&place), vec![place]]);
+            for git in all.flatten().filter(|git| repositories::is_repository(git)) {
+                self.hooks.push(git.join("hooks"));
+                self.files.push(git.join("config"));
             }
         }
     }
-    named
+
+    /// Adds the paths in what a shell runs. A word without a slash is one where a file is called so, as a script that an
+    /// interpreter is given.
+    fn add_programs(&mut self, value: &[u8]) {
+        for word in words(value, b'.') {
+            let mut paths = self.paths(&word, self.tops);
+            paths.retain(|path| word.contains(&b'/') || path.is_file());
+            self.files.extend(paths);
+        }
+    }
+
+    /// The paths that a value is, beneath each of `bases` if it is relative.
+    fn paths(&mut self, value: &[u8], bases: &[PathBuf]) -> Vec<PathBuf> {
+        if value.is_empty() || value.contains(&0) {
+            return Vec::new();
+        }
+        let path = Path::new(OsStr::from_bytes(value));
+        let found = match (path.strip_prefix("~"), self.home) {
+            (Ok(rest), Some(home)) => vec![home.join(rest)],
+            (Ok(_), None) => Vec::new(),
+            (Err(_), _) => bases.iter().take(self.left).map(|base| base.join(path)).collect(),
+        };
+        self.left = self.left.saturating_sub(found.len());
+        found.into_iter().filter(|path| locate(path).is_ok()).collect()
+    }
 }
 
 /// Whether git runs what stands there.
@@ -152,16 +211,20 @@ const HOOKS: [&str; 12] = [
 
 /// What git runs outside of its directories for `trees`, whose repositories are called `.git` or found elsewhere: a
 /// text relative to a path for each. Nothing that lies where `may_change` says no, and no more of a directory that
-/// holds a tree than its hooks.
+/// `holds_allowed` says yes of than its hooks.
+///
+/// # Errors
+/// Returns a file of settings that leads to more than is looked at.
 pub(super) fn led_to(
     trees: &[PathBuf],
     elsewhere: &[PathBuf],
     (home, moved): (Option<&Path>, &Moved),
     may_change: impl Fn(&PathBuf) -> bool,
-) -> Vec<(&'static str, PathBuf)> {
+    holds_allowed: impl Fn(&Path) -> bool,
+) -> Result<Vec<(&'static str, PathBuf)>, PathBuf> {
     let tops: Vec<PathBuf> = trees.iter().flat_map(|tree| repositories::tops(tree)).collect();
     if tops.is_empty() && elsewhere.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let called_so = tops.iter().map(|top| top.join(".git"));
     // What is relative starts there: at the top, of a bare repository in itself.
@@ -172,55 +235,36 @@ pub(super) fn led_to(
     let moved = |name| moved.of_item(name).into_iter().map(place);
     let of_user = OF_USER.iter().flat_map(|name| of_home(name).into_iter().chain(moved(name)));
     let own = repositories.iter().flat_map(|git| OF_REPOSITORY.map(|name| git.join(name)));
-    let named = named_in(own.chain(of_user).chain([SYSTEM.into()]).collect(), &bases, home);
-    // Of a directory of hooks that holds a tree the hooks alone are protected, whatever they are called.
-    let links = named.hooks.iter().flat_map(|directory| inner_links::of(directory, 1));
-    let files = links.chain(named.files).map(|path| (".", path));
-    // With the links that lead there.
-    let hooks = named.hooks.iter().flat_map(|path| {
-        let holds_tree = |at: Located| trees.iter().any(|tree| tree.starts_with(&at.path));
-        let texts = if locate(path).is_ok_and(holds_tree) { &HOOKS[..] } else { &["."] };
-        texts.iter().map(move |text| (*text, path.clone()))
-    });
-    files
-        .chain(hooks)
-        .filter(|(_, path)| locate(path).is_ok_and(|at| may_change(&at.path)))
-        .collect()
-}
-
-/// The paths in what a shell runs. A word without a slash is one where a file is called so, as a script that an
-/// interpreter is given.
-fn programs(value: &[u8], bases: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
-    let words = words(value, b'.');
-    let all = words.iter().flat_map(|word| {
-        let is_path = word.contains(&b'/');
-        paths(word, bases, home).into_iter().filter(move |path| is_path || path.is_file())
-    });
-    all.collect()
-}
-
-/// The paths that a value is, beneath each of `bases` if it is relative.
-fn paths(value: &[u8], bases: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
-    if value.is_empty() || value.contains(&0) {
-        return Vec::new();
+    let Named { hooks, files, .. } =
+        Named::of(of_user.chain([SYSTEM.into()]).chain(own).collect(), &bases, home)?;
+    let links = hooks.iter().flat_map(|directory| inner_links::of(directory, 1));
+    let mut found = Vec::new();
+    for path in links.chain(files) {
+        // A directory is none of what is meant.
+        if locate(&path).is_ok_and(|at| may_change(&at.path) && !holds_allowed(&at.path)) {
+            found.push((".", path));
+        }
     }
-    let path = Path::new(OsStr::from_bytes(value));
-    let found = match (path.strip_prefix("~"), home) {
-        (Ok(rest), Some(home)) => vec![home.join(rest)],
-        (Ok(_), None) => Vec::new(),
-        (Err(_), _) => bases.iter().map(|base| base.join(path)).collect(),
-    };
-    found.into_iter().filter(|path| locate(path).is_ok()).collect()
+    // With the links that lead there.
+    for path in hooks {
+        let Some(Located { path: at, .. }) = locate(&path).ok().filter(|at| may_change(&at.path))
+        else {
+            continue;
+        };
+        let texts = if holds_allowed(&at) { &HOOKS[..] } else { &["."] };
+        found.extend(texts.iter().map(|text| (*text, path.clone())));
+    }
+    Ok(found)
 }
 
 /// The settings in a text, each with its key: section and name in lower case, without the subsection.
-struct Settings<'a> {
+pub(super) struct Settings<'a> {
     rest: &'a [u8],
     section: Vec<u8>,
 }
 
 impl<'a> Settings<'a> {
-    fn of(text: &'a [u8]) -> Self {
+    pub(super) fn of(text: &'a [u8]) -> Self {
         Self { rest: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), section: Vec::new() }
     }
 
@@ -374,12 +418,42 @@ mod tests {
              [filter \"f\"]clean=sh ./f %f\n[credential \"u\"]helper=!f() { c/h; }; f\n[alias]a=!./a\n",
         );
         dir.file("home/own", "[core]\nhooksPath = ~/hooks\nfsmonitor = tools/watch --all\n");
-        let named = named_in(vec![first], &[dir.path("r")], Some(&home));
+        let tops = [dir.path("r")];
+        let named = Named::of(vec![first], &tops, Some(&home)).unwrap();
         let paths = |names: &[&str]| names.iter().map(|name| dir.path(name)).collect::<Vec<_>>();
         assert_eq!(named.hooks, paths(&["r/.githooks", "home/hooks"]));
         let files =
             ["r/.git/../more", "r/.git/../more", "home/own", "r/./f", "r/c/h", "r/tools/watch"];
         let files = paths(&files);
         assert_eq!(named.files, files);
+    }
+
+    #[test]
+    fn repositories_that_are_pushed_to_are_found_as_git_finds_them() {
+        let dir = TestDirectory::new();
+        for git in ["server.git", "one/.git", "two.git/.git", "other"] {
+            dir.directory(&format!("{git}/refs"));
+            dir.file(&format!("{git}/HEAD"), "ref: refs/heads/main\n");
+        }
+        dir.file("file/.git", "gitdir: ../other\n");
+        let tops = [dir.path("")];
+        for (remote, expected) in [
+            ("./server", Some("server.git")),
+            ("server.git", Some("server.git")),
+            ("./one", Some("one/.git")),
+            ("./two", Some("two.git/.git")),
+            ("file://./file", Some("other")),
+            ("origin", None),
+        ] {
+            let settings = dir.file("config", &format!("[remote \"r\"]\nurl = {remote}\n"));
+            let named = Named::of(vec![settings], &tops, None).unwrap();
+            let found = named.hooks.iter().map(|hooks| {
+                hooks.canonicalize().unwrap_or_else(|_| {
+                    hooks.parent().unwrap().canonicalize().unwrap().join("hooks")
+                })
+            });
+            let expected = expected.map(|git| dir.path(git).join("hooks"));
+            assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(expected), "{remote}");
+        }
     }
 }

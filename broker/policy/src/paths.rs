@@ -171,7 +171,7 @@ impl Paths<'_> {
         denial: Denial,
         (writable, moved): (&[Grant], &Moved),
     ) -> Result<Vec<Pattern>, PolicyError> {
-        let found = in_trees(items, self.caller, &allowed(writable), moved);
+        let found = in_trees(items, self.caller, &allowed(writable), moved)?;
         let InTrees { items, ways, removable } = found;
         let mut patterns = Vec::with_capacity(items.len());
         let mut known = QuickSet::with_capacity_and_hasher(items.len(), Default::default());

@@ -3,6 +3,7 @@
 //! nothing. Source: gitrepository-layout(5).
 
 use kernel::locate::{Located, locate, look};
+use rules::quick::QuickSet;
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, File};
@@ -16,9 +17,10 @@ pub(super) const GIT: &str = ".git/";
 /// With it a directory is a repository by itself.
 pub(super) const HEAD: &str = "HEAD";
 
-/// Most entries of `modules` and `worktrees` that are looked at: git's own are tens. No link can have been made there
-/// under a preset that protects them.
-const ENTRIES_MAX: usize = 10_000;
+/// Most entries of `modules` and `worktrees` that are looked at in all: in git's own there is a dozen for each submodule.
+const ENTRIES_MAX: usize = 200_000;
+/// Most links among them: git makes none.
+const LINKS_MAX: usize = 256;
 
 /// A file that leads elsewhere is shorter: git's own limit for `.git`.
 pub(super) const LENGTH_MAX: u64 = 1 << 20;
@@ -32,8 +34,18 @@ pub(super) struct Repositories {
     pub(super) ways: Vec<PathBuf>,
 }
 
+/// What was looked through for links, however many trees have it as their repository.
+#[derive(Debug, Default)]
+pub(super) struct Searched {
+    directories: QuickSet<PathBuf>,
+    entries: usize,
+    links: usize,
+    /// Where there was more than is looked at: a command may have made it.
+    pub(super) too_much: Option<PathBuf>,
+}
+
 /// Finds the repository of `tree`, and those around it.
-pub(super) fn find(tree: &Path) -> Repositories {
+pub(super) fn find(tree: &Path, searched: &mut Searched) -> Repositories {
     let mut all = Repositories::default();
     for directory in tree.ancestors() {
         all.follow(directory, ".git", "gitdir: ");
@@ -44,7 +56,7 @@ pub(super) fn find(tree: &Path) -> Repositories {
     let called_so = tops(tree).map(|directory| directory.join(".git"));
     let known: Vec<_> = all.directories.iter().cloned().chain(called_so).collect();
     known.iter().for_each(|directory| all.follow(directory, "commondir", ""));
-    known.iter().for_each(|directory| follow_links(directory, &mut all.directories));
+    known.iter().for_each(|directory| searched.follow_links(directory, &mut all.directories));
     all
 }
 
@@ -71,29 +83,38 @@ pub fn tops(tree: &Path) -> impl Iterator<Item = PathBuf> {
     tree.ancestors().filter(has_git).map(Path::to_owned)
 }
 
-/// Adds to `found` where symbolic links lead that stand in the place of a repository of a submodule or of a linked
-/// work tree, or of something in one, which patterns do not follow. Without a link one listing each.
-fn follow_links(repository: &Path, found: &mut Vec<PathBuf>) {
-    let mut pending = vec![repository.join("modules"), repository.join("worktrees")];
-    let mut left = ENTRIES_MAX;
-    while let Some(directory) = pending.pop() {
-        let Ok(listed) = directory.read_dir() else { continue };
-        let entries: Vec<_> = listed.flatten().take(left).collect();
-        left -= entries.len();
-        let is_repository = entries.iter().any(|entry| entry.file_name() == HEAD);
-        let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        if is_repository && entries.iter().any(is_link) && !found.contains(&directory) {
-            found.push(directory.clone());
-        }
-        let leads_on = |entry: &DirEntry| !is_repository || entry.file_name() == "modules";
-        for entry in entries.iter().filter(|entry| leads_on(entry)) {
-            if !is_link(entry) {
-                pending.push(entry.path());
-            } else if let Ok(located) = locate(&entry.path())
-                && !found.contains(&located.path)
-            {
-                found.push(located.path.clone());
-                pending.push(located.path);
+impl Searched {
+    /// Adds to `found` where symbolic links lead that stand in the place of a repository of a submodule or of a linked
+    /// work tree, or of something in one, which patterns do not follow. Without a link one listing each.
+    fn follow_links(&mut self, repository: &Path, found: &mut Vec<PathBuf>) {
+        let mut pending = vec![repository.join("modules"), repository.join("worktrees")];
+        while let Some(directory) = pending.pop() {
+            if self.too_much.is_some() || !self.directories.insert(directory.clone()) {
+                continue;
+            }
+            let Ok(listed) = directory.read_dir() else { continue };
+            let entries: Vec<_> = listed.flatten().take(ENTRIES_MAX).collect();
+            let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            self.entries += entries.len();
+            self.links += entries.iter().filter(|entry| is_link(entry)).count();
+            if self.entries >= ENTRIES_MAX || self.links > LINKS_MAX {
+                self.too_much = Some(directory);
+                return;
+            }
+            let is_repository = entries.iter().any(|entry| entry.file_name() == HEAD);
+            if is_repository && entries.iter().any(is_link) && !found.contains(&directory) {
+                found.push(directory.clone());
+            }
+            let leads_on = |entry: &DirEntry| !is_repository || entry.file_name() == "modules";
+            for entry in entries.iter().filter(|entry| leads_on(entry)) {
+                if !is_link(entry) {
+                    pending.push(entry.path());
+                } else if let Ok(located) = locate(&entry.path())
+                    && !found.contains(&located.path)
+                {
+                    found.push(located.path.clone());
+                    pending.push(located.path);
+                }
             }
         }
     }
@@ -163,7 +184,8 @@ mod tests {
         dir.directory("bare/refs");
         dir.file("other/HEAD", "a text");
         dir.file("other/.git", "a text");
-        let found = |tree: &str| find(&dir.path(tree)).directories;
+        let find = |tree: &str| find(&dir.path(tree), &mut Searched::default());
+        let found = |tree: &str| find(tree).directories;
         let paths = |names: &[&str]| names.iter().map(|name| dir.path(name)).collect::<Vec<_>>();
         assert_eq!(found("main"), paths(&[]));
         assert_eq!(found("main/.git/refs"), paths(&["main/.git"]));
@@ -193,11 +215,11 @@ mod tests {
         dir.file("main/.git/commondir", &format!("{}bare", "../main/".repeat(1000)));
         assert_eq!(found("main"), paths(&["main/main/bare"]));
         dir.file("main/.git/commondir", &"./".repeat(1 << 19));
-        assert_eq!(find(&dir.path("main")).ways, paths(&["main/.git/commondir"]));
+        assert_eq!(find("main").ways, paths(&["main/.git/commondir"]));
         // What leads nowhere now, or by a link, could lead elsewhere later.
         symlink("loop", dir.path("loop")).unwrap();
         dir.file("tree/.git", "gitdir: ../loop/repository\n");
-        let Repositories { directories, ways } = find(&dir.path("tree"));
+        let Repositories { directories, ways } = find("tree");
         assert_eq!(directories, paths(&["loop"]));
         assert!(paths(&["tree/.git", "loop"]).iter().all(|path| ways.contains(path)), "{ways:?}");
     }

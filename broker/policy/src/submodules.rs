@@ -2,7 +2,8 @@
 //! its repository name. Reads the file system, changes nothing. Source: gitformat-index(5), gitsubmodules(7).
 
 use super::git_index::{Links, links};
-use super::repositories::{contents, regular};
+use super::git_settings::Settings;
+use super::repositories::{LENGTH_MAX, contents, regular};
 use kernel::threads::lock;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -93,6 +94,22 @@ pub fn find(top: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Submodu
     Some(found)
 }
 
+/// The submodules that `.gitmodules` of the work tree at `top` names: a command can take them out of the index.
+pub(super) fn registered(top: &Path) -> Vec<Submodule> {
+    let own = directory(&top.join(".git")).map(|git| git.join("modules"));
+    let text = contents(&top.join(".gitmodules"), LENGTH_MAX);
+    let named =
+        Settings::of(&text).filter(|(key, name)| key == b"submodule.path" && is_beneath(name));
+    let submodule = |(_, name): (_, Vec<u8>)| {
+        let top = top.join(OsStr::from_bytes(&name));
+        let git = directory(&top.join(".git"));
+        let is_usual =
+            git.as_ref().zip(own.as_ref()).is_some_and(|(git, own)| git.starts_with(own));
+        Submodule { top, git, is_usual }
+    };
+    named.take(SUBMODULES_MAX).map(submodule).collect()
+}
+
 /// The names of the submodules in the index of `repository`, as far as git would go there.
 fn names(repository: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Vec<u8>>> {
     let read = |name: &str| {
@@ -106,13 +123,13 @@ fn names(repository: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Vec
         let hexadecimal: String = base.iter().map(|byte| format!("{byte:02x}")).collect();
         names.extend(links(&read(&format!("sharedindex.{hexadecimal}"))?, left)?.names);
     }
-    let is_beneath = |name: &Vec<u8>| {
-        Path::new(OsStr::from_bytes(name))
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)))
-    };
-    names.retain(is_beneath);
+    names.retain(|name| is_beneath(name));
     Some(names)
+}
+
+fn is_beneath(name: &[u8]) -> bool {
+    let mut parts = Path::new(OsStr::from_bytes(name)).components();
+    !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// The directory that is called `git`, or that a file of this name leads to.

@@ -16,20 +16,28 @@ const NEW: &str = "[.]hg";
 const FOUND_MAX: usize = 256;
 
 /// The tops of those that `trees` name, with theirs, whether they are there or not.
-pub(super) fn find(trees: &[PathBuf]) -> Vec<PathBuf> {
+///
+/// # Errors
+/// Returns the file with which there are too many: a command may have made it.
+pub(super) fn find(trees: &[PathBuf]) -> Result<Vec<PathBuf>, PathBuf> {
     let mut found = Vec::new();
     let mut pending = trees.to_vec();
     while let Some(top) = pending.pop() {
-        let text = contents(&top.join(NAMES), LENGTH_MAX);
+        let file = top.join(NAMES);
+        let text = contents(&file, LENGTH_MAX);
         let names = text.split(|&byte| byte == b'\n').filter_map(name);
         for inner in names.map(|name| top.join(name)) {
-            if found.len() < FOUND_MAX && !found.contains(&inner) {
-                pending.push(inner.clone());
-                found.push(inner);
+            if found.contains(&inner) {
+                continue;
             }
+            if found.len() == FOUND_MAX {
+                return Err(file);
+            }
+            pending.push(inner.clone());
+            found.push(inner);
         }
     }
-    found
+    Ok(found)
 }
 
 /// What `text`, an item of a preset, denies in those of `nested` as well, each with its top.
@@ -66,9 +74,15 @@ mod tests {
             "# x = y\na/b = ../other\n../up = x\n/abs = x\nnone\n = x\n[subpaths]\nc=[git]x\n",
         );
         dir.file("t/a/b/.hgsub", "d = d\n");
-        let mut found = find(&[dir.path("t"), dir.path("missing")]);
+        let mut found = find(&[dir.path("t"), dir.path("missing")]).unwrap();
         found.sort();
         let expected = ["t/a/b", "t/a/b/d", "t/c"].map(|name| dir.path(name));
         assert_eq!(found, expected);
+        let names: String = (0..FOUND_MAX).map(|name| format!("{name} = x\n")).collect();
+        let many = dir.file("many/.hgsub", &names);
+        let trees = [dir.path("t"), dir.path("many")];
+        assert_eq!(find(&trees[1..]).unwrap().len(), FOUND_MAX);
+        // None is passed over for others.
+        assert!(find(&trees).is_err_and(|file| file == many || file == dir.path("t/.hgsub")));
     }
 }

@@ -1,13 +1,16 @@
 //! What presets protect in the trees of a policy, and wherever variables of the caller move what they deny. It reads the file system and changes nothing.
 
 use super::callers::Caller;
+use super::error::PolicyError;
 use super::keys::Item;
 use super::linked_trees::{self, Linked};
 use super::moved::{Moved, OTHERS};
+use super::path_memory::is_in;
 use super::reach::Allowed;
-use super::repositories::{self, Repositories};
+use super::repositories::{self, Repositories, Searched};
 use super::submodules::{INDEXES_MAX, Indexes, Submodule};
 use super::{entered, git_settings, presets, submodules, subrepositories};
+use kernel::locate::locate;
 use rules::files::push_new;
 use rules::git_links::LinkedTree;
 use std::borrow::Cow;
@@ -37,19 +40,23 @@ pub(super) struct InTrees<'a> {
 
 /// The denied paths of `items`. What presets protect in the work tree they protect in each that the policy adds to it,
 /// and what they protect in `.git`, wherever that is.
+///
+/// # Errors
+/// Returns a [`PolicyError`] for what leads to more than is looked at. A command may have made it, so that something else
+/// would not be found.
 pub(super) fn in_trees<'a>(
     items: &'a [Item],
     caller: &'a Caller,
     writable: &[Allowed<'_>],
     moved: &Moved,
-) -> InTrees<'a> {
+) -> Result<InTrees<'a>, PolicyError> {
     let cwd = caller.cwd.as_path();
     let is_in_trees =
         |item: &&Item| presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~']);
     if !items.iter().any(|item| is_in_trees(&item)) {
         let mut found = Vec::with_capacity(items.len());
         items.iter().for_each(|item| add_of_user(&mut found, item, cwd, moved));
-        return InTrees { items: found, ..InTrees::default() };
+        return Ok(InTrees { items: found, ..InTrees::default() });
     }
     let own = writable.iter().filter(|(_, origin)| !presets::is_file(&origin.file));
     let added = own.map(|(path, _)| *path).filter(|path| may_be_directory(path));
@@ -57,10 +64,12 @@ pub(super) fn in_trees<'a>(
     let may_change = |path: &PathBuf| {
         writable.iter().any(|(root, _)| path.starts_with(root) || root.starts_with(path))
     };
+    let holds_allowed = |path: &Path| writable.iter().any(|(root, _)| is_in(root, path));
     // Each item at least once, and those in `.git` for each repository.
     let (mut found, mut names) = (Vec::with_capacity(2 * items.len()), Vec::new());
     let of_git = items.iter().find(|item| is_in_trees(item) && item.text == git_settings::ITEM);
-    let mut repositories = repositories_of(&trees, &mut names);
+    let mut searched = Searched::default();
+    let mut repositories = repositories_of(&trees, &mut names, &mut searched);
     let mut linked = Linked::default();
     let mut inner = Vec::new();
     if let Some(item) = of_git {
@@ -69,7 +78,7 @@ pub(super) fn in_trees<'a>(
             tops.map(|top| top.join(".git")).chain(repositories.iter().cloned()).collect();
         let roots: Vec<&Path> = writable.iter().map(|(root, _)| *root).collect();
         linked = linked_trees::find(&known, &trees, &roots);
-        repositories_of(&linked.trees, &mut names)
+        repositories_of(&linked.trees, &mut names, &mut searched)
             .into_iter()
             .for_each(|path| push_new(&mut repositories, path));
         trees.append(&mut linked.trees);
@@ -77,17 +86,23 @@ pub(super) fn in_trees<'a>(
         found.extend(linked.denied.drain(..).map(|tree| (item, ".", tree.into())));
         let (own, denied) = submodules_of((&trees, &caller.indexes), &mut names, may_change);
         inner = own;
-        repositories_of(&inner, &mut names)
+        repositories_of(&inner, &mut names, &mut searched)
             .into_iter()
             .for_each(|path| push_new(&mut repositories, path));
         found.extend(denied.into_iter().map(|(text, top)| (item, text, top.into())));
         let home = (caller.home.as_deref(), moved);
-        let led = git_settings::led_to(&trees, &repositories, home, may_change);
+        let led = git_settings::led_to(&trees, &repositories, home, may_change, holds_allowed);
+        let led = led.map_err(too_much)?;
         found.extend(led.into_iter().map(|(text, path)| (item, text, path.into())));
     }
     if let Some(item) = items.iter().find(|item| is_in_trees(item) && item.text == entered::ITEM) {
         let loaded = entered::loaded(&trees, caller.home.as_deref(), may_change);
-        found.extend(loaded.into_iter().map(|path| (item, ".", path.into())));
+        let is_above = |path: &PathBuf| locate(path).is_ok_and(|at| holds_allowed(&at.path));
+        let loaded = loaded.into_iter().filter(|path| !is_above(path));
+        found.extend(loaded.map(|path| (item, ".", path.into())));
+    }
+    if let Some(path) = searched.too_much {
+        return Err(too_much(path));
     }
     names.retain(may_change);
     let ways = of_git.map(|item| names.into_iter().map(|name| (item, name)).collect());
@@ -98,7 +113,7 @@ pub(super) fn in_trees<'a>(
         true => Cow::Borrowed(cwd),
         false => tree.clone().into(),
     };
-    let nested = subrepositories::find(&trees);
+    let nested = subrepositories::find(&trees).map_err(too_much)?;
     for item in items {
         let text = &*item.text;
         if !is_in_trees(&item) {
@@ -115,7 +130,14 @@ pub(super) fn in_trees<'a>(
             found.extend(inner.iter().map(|top| (item, &*item.text, top.clone().into())));
         }
     }
-    InTrees { items: found, ways: ways.unwrap_or_default(), removable: linked.removable }
+    Ok(InTrees { items: found, ways: ways.unwrap_or_default(), removable: linked.removable })
+}
+
+/// What is wrong with a file or directory that leads to more than is looked at.
+fn too_much(path: PathBuf) -> PolicyError {
+    let message = "leads to more than is looked through for what has to be protected, so that some of it would not be; \
+                   a command may have left it: see what it is, and remove it";
+    PolicyError::in_file(&path, message)
 }
 
 /// Whether `path` is a directory, or missing, and so can become one.
@@ -137,12 +159,15 @@ fn submodules_of(
     all.for_each(|top| push_new(&mut tops, top));
     let mut left = INDEXES_MAX;
     for tree in tops {
-        let Some(all) = submodules::find(&tree, indexes, &mut left) else {
+        let found = submodules::find(&tree, indexes, &mut left).unwrap_or_else(|| {
             // The end of the run tells why.
-            denied.push((ANY_REPOSITORY, tree));
-            continue;
-        };
-        for Submodule { top, is_usual, .. } in all.into_iter().filter(|it| may_change(&it.top)) {
+            denied.push((ANY_REPOSITORY, tree.clone()));
+            Vec::new()
+        });
+        let mut all = submodules::registered(&tree);
+        all.retain(|it| found.iter().all(|known| known.top != it.top));
+        let all = found.into_iter().chain(all).filter(|it| may_change(&it.top));
+        for Submodule { top, git, is_usual } in all {
             let name = top.join(".git");
             let kind = name.symlink_metadata().map(|found| found.file_type());
             if kind.as_ref().is_ok_and(|kind| !kind.is_dir()) {
@@ -151,7 +176,9 @@ fn submodules_of(
             match kind {
                 Err(_) => denied.push((NEW_REPOSITORY, top)),
                 Ok(_) if is_usual => {}
-                Ok(_) if own.len() == SUBMODULES_MAX => denied.push((".", top)),
+                Ok(_) if own.len() == SUBMODULES_MAX => {
+                    denied.extend([Some(top), git].into_iter().flatten().map(|it| (".", it)));
+                }
                 Ok(_) => own.push(top),
             }
         }
@@ -160,11 +187,14 @@ fn submodules_of(
 }
 
 /// The repositories of `trees`, each once; what leads there is added to `ways`.
-fn repositories_of(trees: &[PathBuf], ways: &mut Vec<PathBuf>) -> Vec<PathBuf> {
+fn repositories_of(
+    trees: &[PathBuf],
+    ways: &mut Vec<PathBuf>,
+    searched: &mut Searched,
+) -> Vec<PathBuf> {
     let mut all = Vec::new();
-    for Repositories { directories, ways: some } in
-        trees.iter().map(|tree| repositories::find(tree))
-    {
+    for tree in trees {
+        let Repositories { directories, ways: some } = repositories::find(tree, searched);
         directories.into_iter().for_each(|path| push_new(&mut all, path));
         ways.extend(some);
     }

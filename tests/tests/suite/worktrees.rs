@@ -289,3 +289,26 @@ fn too_many_linked_work_trees_are_not_written_at_all() {
     let count = sandbox.sh_outside("ls trees/*/x | wc -l; cat trees/*/.git | grep -c gitdir");
     assert_eq!(count.stdout, "32\n40\n");
 }
+
+/// What a command has left there is not looked at in the place of the user's own settings.
+#[test]
+fn what_a_linked_work_tree_leads_to_keeps_nothing_else_from_being_found() {
+    for (count, starts) in [(100, true), (300, false)] {
+        let sandbox = host(User::Caller);
+        let script = format!(
+            "set -e; mkdir -p w ev/refs t .git/worktrees/w; echo $PWD/w/.git > .git/worktrees/w/gitdir
+             echo 'gitdir: ../ev' > w/.git; echo 'ref: refs/heads/main' > ev/HEAD
+             for n in $(seq {count}); do echo '#' > t/$n; printf '[include]\npath=../t/%s\n' $n; done > ev/config"
+        );
+        under(&sandbox, "agent", &script).succeeds();
+        let make = "mkdir -p tools/hooks; git config --global core.hooksPath tools/hooks";
+        sandbox.sh_outside(make).succeeds();
+        let outcome = under(&sandbox, "agent", "echo x > made; echo x > tools/hooks/pre-commit");
+        match starts {
+            true => outcome.fails(),
+            false => outcome.is_error(125, "Internal", "leads to more than is looked through"),
+        };
+        assert!(!sandbox.path("work/tools/hooks/pre-commit").exists());
+        assert_eq!(sandbox.path("work/made").exists(), starts);
+    }
+}
