@@ -7,6 +7,7 @@ pub mod amend;
 pub mod amounts;
 mod beside;
 pub mod callers;
+mod companions;
 mod datagrams;
 pub mod document;
 pub mod domains;

@@ -2,19 +2,19 @@
 
 use super::beside::Places;
 use super::callers::Caller;
+use super::companions::holds_allowed;
 use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::keys::{Item, Written};
 use super::linked_trees;
 use super::moved::Moved;
 use super::nearest::nearest_sibling;
-use super::path_memory::{Memory, is_beneath, is_in};
+use super::path_memory::Memory;
 use super::remarks::Remarks;
 use super::split::Split;
 use super::trees::{self, InTrees, in_trees};
-use super::without::plain;
-use super::{inner_links, origins, presets, reach, reopened, unexpanded};
-use kernel::locate::{Found, Located};
+use super::{origins, presets, reach, reopened, unexpanded};
+use kernel::locate::Located;
 use rules::files::Files;
 use rules::git_links::GitLinks;
 use rules::memory::OF_RUNS;
@@ -136,7 +136,7 @@ pub(super) struct Paths<'a> {
     pub(super) caller: &'a Caller,
     /// What the allow globs may still look at.
     budget: usize,
-    memory: Memory,
+    pub(super) memory: Memory,
     git_links: GitLinks,
     remarks: &'a mut Remarks,
 }
@@ -199,10 +199,15 @@ impl Paths<'_> {
                 true => (self.locate(&item.origin, &prefix)?, true),
                 false => self.memory.locate_as_far(&prefix),
             };
-            if !is_own && (!is_whole || located.of_process) {
+            // All that is allowed, where a link leads above that, which a command can leave in another work tree.
+            let is_too_much = !located.links.is_empty()
+                && (denial, rest.len()) == (Denial::Write, 0)
+                && holds_allowed(&located.path, writable);
+            if !is_own && (!is_whole || located.of_process || is_too_much) {
                 // Somebody made it lead nowhere: it stays what it is.
                 let names = located.links.iter().map(|link| link.path.as_path());
-                let end = nearest_name(&located.path).filter(|_| !located.of_process);
+                let end = nearest_name(&located.path);
+                let end = end.filter(|_| !located.of_process && !is_too_much);
                 let names = names.chain(end).map(Pattern::literal);
                 names.for_each(|name| deny(self.remarks, name, item));
                 continue;
@@ -244,55 +249,6 @@ impl Paths<'_> {
             }
         }
         Ok(patterns)
-    }
-
-    /// What a preset denies with a path, or with the one name in it that `text` spells as a glob: something on the way, and
-    /// what links lead to.
-    fn also_denied(
-        &mut self,
-        (path, rest, text): (&Path, &[Component], &str),
-        beside: Option<&Pattern>,
-        writable: &[Grant],
-    ) -> Vec<Pattern> {
-        let name = text.rsplit('/').next().unwrap_or(text);
-        let (above, linked) = match rest {
-            [] => (self.above(path, beside, writable), self.linked(path, writable)),
-            [_] => (None, self.linked(&path.join(plain(name)), writable)),
-            _ => return Vec::new(),
-        };
-        above.into_iter().chain(linked.iter().map(|path| Pattern::literal(path))).collect()
-    }
-
-    /// What is not a directory yet on the way to `path` and must not become a file, which it could only in what is
-    /// `writable`: on the way to an allowed path nothing but directories are made, and that itself can become either.
-    fn above(&mut self, path: &Path, by: Option<&Pattern>, writable: &[Grant]) -> Option<Pattern> {
-        let first = self.memory.beneath_directory(path);
-        let is_missing = |it: &&Path| it.as_os_str().len() >= first.as_os_str().len();
-        let is_met = |it: &&Path| writable.iter().any(|by| is_beneath(it, &by.path));
-        let above = path.ancestors().skip(1).take_while(is_missing).take_while(is_met).last()?;
-        let pattern = Pattern::beside(by, above, Vec::new());
-        Some(pattern.naming_no_file(self.memory.is_no_file(above)))
-    }
-
-    /// Where `path` leads, and links in it if it leads to a directory, and by which links, as far as that is `writable`:
-    /// nothing that holds all that an allowed path does.
-    fn linked(&mut self, path: &Path, writable: &[Grant]) -> Vec<PathBuf> {
-        let holds_allowed = |path: &Path| writable.iter().any(|it| is_in(&it.path, path));
-        let end = match self.memory.look(path) {
-            Ok(Found::Link(_)) => self.memory.locate_as_far(path).0.path,
-            Ok(Found::Directory) => path.to_owned(),
-            _ => return Vec::new(),
-        };
-        let mut links = vec![path.to_owned()];
-        if !holds_allowed(&end) {
-            links.extend(inner_links::of(&end, inner_links::DEPTH));
-        }
-        let mut found = inner_links::followed(&links, &mut self.memory);
-        found.retain(|end| {
-            let is_writable = writable.iter().any(|it| is_in(end, &it.path));
-            is_writable && !is_in(end, path) && !holds_allowed(end)
-        });
-        found
     }
 
     /// Says that a denied path is not there, which a mistyped one never is.

@@ -998,6 +998,32 @@ fn a_directory_that_a_policy_adds_is_protected_even_if_it_is_missing() {
     });
 }
 
+/// A rule that adds nothing takes nothing away.
+#[test]
+fn a_missing_path_that_may_be_written_anyway_can_be_made_though_a_policy_names_it() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let policy = "extends: agent\nfilesystem:\n  allowWrite: [dist, build/out, ./notes.txt]\n";
+        let policy = sandbox.file("own.yaml", policy);
+        let policy = policy.to_str().unwrap();
+        let script = "set -e; mkdir dist; mkdir build; echo x > build/other; mkdir build/out; echo x > notes.txt
+            ! mkdir .vscode; ! touch dist/.git; ! mkdir build/out/.vscode";
+        under(&sandbox, policy, script).succeeds();
+        assert!(!sandbox.path("work/dist/.git").exists());
+    });
+}
+
+#[test]
+fn a_submodule_that_was_taken_out_of_the_index_stays_protected() {
+    let sandbox = host(User::Caller);
+    let make = "set -e; git init -q sub; git -C sub commit -q --allow-empty -m sub
+        git submodule --quiet add ./sub sub; git commit -qm sub; cp sub/.git/config ../outside/kept";
+    sandbox.sh_outside(make).succeeds();
+    under(&sandbox, "agent", "git rm -q --cached sub && echo x > sub/file").succeeds();
+    under(&sandbox, "agent", "echo x >> sub/.git/config").fails();
+    sandbox.sh_outside("cmp sub/.git/config ../outside/kept && cat sub/file").succeeds();
+}
+
 #[test]
 fn the_policy_that_init_writes_can_be_used_as_it_is() {
     for (file, host) in [

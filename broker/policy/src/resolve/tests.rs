@@ -396,3 +396,107 @@ fn implicit_denials_join_the_written_ones() {
     assert!(!rules.access(Path::new("/w/key")).read);
     assert!(rules.access(Path::new("/w/other")).write);
 }
+
+/// A repository with a linked work tree `w`, as a command can make one, and what is tried there.
+fn with_linked_tree(repository: &str) -> Fixture {
+    let f = Fixture::new();
+    f.dir.file("work/.git/HEAD", "ref: refs/heads/main\n");
+    f.dir.directory("work/.git/refs");
+    let back = f.dir.path("work/w/.git").display().to_string();
+    f.dir.file("work/.git/worktrees/w/gitdir", &back);
+    f.dir.file("work/w/.git", repository);
+    f
+}
+
+fn may_write(policy: &Policy, path: &Path) -> bool {
+    Rules::new(&policy.files).access(path).write
+}
+
+#[test]
+fn what_is_allowed_may_be_made_though_a_preset_protects_it_as_a_work_tree() {
+    let f = Fixture::new();
+    let policy =
+        "{extends: agent, filesystem: {allowWrite: [dist, build/out, ./notes.txt, ~/a/b, ~/a]}}";
+    let policy = f.resolve(policy).unwrap();
+    for (path, expected) in [
+        ("work/dist", true),
+        ("work/build", true),
+        ("work/build/out/x", true),
+        ("work/notes.txt", true),
+        ("home/a/b", true),
+        ("work/dist/.git/config", false),
+        // As a file it would lead to other settings.
+        ("work/dist/.git", false),
+        ("work/.git", false),
+    ] {
+        assert_eq!(may_write(&policy, &f.dir.path(path)), expected, "{path}");
+    }
+}
+
+#[test]
+fn what_leads_to_more_than_is_looked_at_starts_nothing() {
+    let f = with_linked_tree("gitdir: ../ev\n");
+    f.dir.file("work/ev/HEAD", "ref: refs/heads/main\n");
+    f.dir.directory("work/ev/refs");
+    f.dir.file("home/.gitconfig", "[core]hooksPath = tools/hooks\n");
+    let includes = |count: usize| -> String {
+        let include = |number| {
+            f.dir.file(&format!("work/t/{number}"), "#");
+            format!("[include]path=../t/{number}\n")
+        };
+        (0..count).map(include).collect()
+    };
+    let hook = f.dir.path("work/tools/hooks/pre-commit");
+    f.dir.file("work/ev/config", &includes(200));
+    assert!(!may_write(&f.resolve("extends: agent").unwrap(), &hook));
+    f.dir.file("work/ev/config", &includes(300));
+    let error = f.resolve("extends: agent").unwrap_err();
+    assert!(error.file.is_some_and(|file| file.starts_with(f.dir.path("work"))));
+    assert!(error.message.starts_with("leads to more than is looked through"), "{}", error.message);
+    f.dir.file("work/ev/config", &"[core]hooksPath = x\n".repeat(70_000));
+    let error = f.resolve("extends: agent").unwrap_err();
+    assert_eq!(error.file, Some(f.dir.path("work/ev/config")));
+    f.dir.file("work/ev/config", "");
+    f.dir.directory("work/ev/modules");
+    for number in 0..300 {
+        symlink("../../t", f.dir.path(format!("work/ev/modules/{number}"))).unwrap();
+    }
+    let error = f.resolve("extends: agent").unwrap_err();
+    assert_eq!(error.file, Some(f.dir.path("work/ev/modules")));
+}
+
+#[test]
+fn submodules_that_were_taken_out_of_the_index_stay_protected() {
+    let f = Fixture::new();
+    f.dir.file("work/.git/HEAD", "ref: refs/heads/main\n");
+    f.dir.directory("work/.git/refs");
+    f.dir.file("work/.gitmodules", "[submodule \"s\"]\n\tpath = deep/sub\n\turl = ./sub\n");
+    f.dir.file("work/deep/sub/.git/config", "");
+    f.dir.file("work/deep/other/.git/config", "");
+    let policy = f.resolve("extends: agent").unwrap();
+    for (path, expected) in [
+        ("work/deep/sub/.git/config", false),
+        ("work/deep/sub/file", true),
+        ("work/deep/other/.git/config", true),
+    ] {
+        assert_eq!(may_write(&policy, &f.dir.path(path)), expected, "{path}");
+    }
+}
+
+#[test]
+fn nothing_that_a_linked_tree_names_takes_all_away_that_is_allowed() {
+    let f = with_linked_tree("");
+    symlink("../..", f.dir.path("work/w/.cursor")).unwrap();
+    f.dir.file("work/w/.envrc", "export XDG_CONFIG_HOME=..\n");
+    let written = || f.resolve("extends: agent").unwrap();
+    assert!(may_write(&written(), &f.dir.path("work/src/x")));
+    assert!(!may_write(&written(), &f.dir.path("work/w/.cursor")));
+    std::fs::remove_file(f.dir.path("work/w/.git")).unwrap();
+    f.dir.directory("work/w/.git/refs");
+    f.dir.file("work/w/.git/HEAD", "ref: refs/heads/main\n");
+    f.dir.file("work/w/.git/config", "[include]path=../../\n[core]hooksPath=/\n");
+    assert!(may_write(&written(), &f.dir.path("work/src/x")));
+    // What git would run in the directory of hooks is still denied.
+    f.dir.file("work/w/.git/config", "[core]hooksPath=..\n");
+    assert!(!may_write(&written(), &f.dir.path("work/pre-commit")));
+}
