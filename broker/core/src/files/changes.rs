@@ -3,7 +3,7 @@
 use super::entry::Entry;
 use super::reserve::Reserve;
 use super::task::{Task, refuse_write};
-use super::verdict::{Judged, LandlockReason, reason_for};
+use super::verdict::{LandlockReason, leave_entry};
 use super::view::View;
 use super::walk::Lost;
 use crate::call::decode::{Creation, PathArg};
@@ -22,7 +22,7 @@ pub(crate) fn judge_creation(
     target: Target,
     arg: PathArg,
     creation: Creation,
-) -> Result<Judged, Lost> {
+) -> Result<Task, Lost> {
     // The kernel looks at the text and the type first.
     let text = match creation {
         Creation::Symlink(text) => target.read_path(text)?,
@@ -35,7 +35,7 @@ pub(crate) fn judge_creation(
             libc::S_IFIFO => FileType::Fifo,
             libc::S_IFSOCK => FileType::Socket,
             // Devices are not made, whatever the rules allow.
-            _ => return Ok(Judged::Landlock(LandlockReason::DeniedAnyway)),
+            _ => return Err(Lost::ToLandlock(LandlockReason::DeniedAnyway)),
         },
         _ => FileType::Unknown,
     };
@@ -46,10 +46,10 @@ pub(crate) fn judge_creation(
     };
     let entry = Entry::resolve_unless(target, arg, is_granted)?;
     let leads_on = is_directory && view.leads_to_missing(&entry.path());
-    if !leads_on && let Some(reason) = reason_for(view.entry(entry.directory(), entry.name())) {
-        return Ok(Judged::Landlock(reason));
+    if !leads_on {
+        leave_entry(view, entry.directory(), entry.name())?;
     }
-    let task = match creation {
+    Ok(match creation {
         Creation::Directory(mode) => {
             let (directory, name) = (entry.directory(), entry.name());
             let is_of_use = |reserve: &Arc<Reserve>| reserve.is_of_use();
@@ -60,7 +60,7 @@ pub(crate) fn judge_creation(
                 && reserve.is_all_for(*need)
                 && !reserve.can_make(&entry, *need)
             {
-                return Ok(refuse_new(&entry).into());
+                return Ok(refuse_new(&entry));
             }
             // Whoever can write to what leads to an allowed path decides what lies there.
             let is_on_the_way = leads_on && !view.rules.access(&entry.path()).write;
@@ -70,8 +70,7 @@ pub(crate) fn judge_creation(
         Creation::Symlink(_) if leads_astray(view, &entry) => refuse_new(&entry),
         Creation::Symlink(_) => Task::MakeSymlink(entry, text),
         Creation::Node(mode) => Task::MakeNode(entry, kind, mode & !libc::S_IFMT),
-    };
-    Ok(task.into())
+    })
 }
 
 /// Judges a call that removes an entry.
@@ -80,14 +79,15 @@ pub(crate) fn judge_removal(
     target: Target,
     arg: PathArg,
     flags: AtFlags,
-) -> Result<Judged, Lost> {
+) -> Result<Task, Lost> {
     if !AtFlags::REMOVEDIR.contains(flags) {
-        return Ok(Judged::Landlock(LandlockReason::Futile));
+        return Err(Lost::ToLandlock(LandlockReason::Futile));
     }
     let entry = Entry::resolve_unless(target, arg, |directory| view.is_granted(directory))?;
-    let is_link = flags.is_empty() && view.may_remove_git_link(entry.directory(), entry.name());
-    let reason = reason_for(view.entry(entry.directory(), entry.name())).filter(|_| !is_link);
-    Ok(reason.map_or_else(|| Task::Remove(entry, flags).into(), Judged::Landlock))
+    if !(flags.is_empty() && view.may_remove_git_link(entry.directory(), entry.name())) {
+        leave_entry(view, entry.directory(), entry.name())?;
+    }
+    Ok(Task::Remove(entry, flags))
 }
 
 /// Whether a rule names something beneath the entry, so that a symbolic link in its place would make

@@ -42,7 +42,7 @@ impl Entry {
         Self::resolve_unless(target, arg, |_| false)
     }
 
-    /// The same, unless `is_granted` says yes to the path of the directory: [`Lost::Granted`].
+    /// The same, unless `is_granted` says yes to the path of the directory: [`GRANTED`](super::walk::GRANTED).
     pub(crate) fn resolve_unless(
         target: Target,
         arg: PathArg,
@@ -58,7 +58,7 @@ impl Entry {
         Self::resolve_from_unless(target, base, path, |_, _| false)
     }
 
-    /// The same, unless `is_granted` says yes to the directory and its path: [`Lost::Granted`].
+    /// The same, unless `is_granted` says yes to the directory and its path: [`GRANTED`](super::walk::GRANTED).
     pub(crate) fn resolve_from_unless(
         target: Target,
         base: &Base<'_>,

@@ -10,7 +10,7 @@ use super::look::{self, Look, Observer};
 use super::metadata::{self, Prepared};
 use super::shared::Shared;
 use super::task::{Done, Task};
-use super::verdict::{FileVerdict, Judged, LandlockReason};
+use super::verdict::{FileVerdict, LandlockReason};
 use super::view::View;
 use super::walk::Lost;
 use super::{changes, exceptions, moves, opens, questions, terminals};
@@ -93,7 +93,7 @@ impl Judge {
             Ok(Ok(answer)) => FileVerdict::Answer(answer.map(|()| Done::Nothing)),
             // This is about the broker.
             Ok(Err(Lost::Errno(Errno::PERM | Errno::ACCESS))) if target.hides() => leave(),
-            Ok(Err(Lost::Foreign)) | Err(_) => leave(),
+            Ok(Err(Lost::ToLandlock(_))) | Err(_) => leave(),
             Ok(Err(lost)) => FileVerdict::Answer(Err(lost.into())),
         }
     }
@@ -163,12 +163,10 @@ impl Judge {
             })
         };
         let judge = || match looked() {
-            Ok(Judged::Task(task)) => Ok(*task),
-            Ok(Judged::Landlock(reason)) => Err(reason),
+            Ok(task) => Ok(task),
+            Err(Lost::ToLandlock(reason)) => Err(reason),
             Err(Lost::NoEntry) => Err(LandlockReason::Futile),
-            Err(Lost::Granted) => Err(LandlockReason::Granted),
             Err(Lost::Changed) => Err(LandlockReason::DeniedAnyway),
-            Err(Lost::Foreign) => Err(LandlockReason::OutOfSight),
             // This is about the broker.
             Err(Lost::Errno(Errno::PERM | Errno::ACCESS)) if target.hides() => {
                 Err(LandlockReason::OutOfSight)
@@ -363,7 +361,7 @@ pub(super) fn metadata_refused(view: &View, object: &Object) -> io::Result<Optio
 }
 
 /// Follows the paths of a call that changes files, and decides.
-fn judge_change(view: &View, target: Target, call: &FileCall) -> Result<Judged, Lost> {
+fn judge_change(view: &View, target: Target, call: &FileCall) -> Result<Task, Lost> {
     match *call {
         FileCall::Open(arg, how) => opens::judge_open(view, target, arg, how),
         FileCall::Truncate(arg, length) => opens::judge_truncate(view, target, arg, length),

@@ -4,9 +4,9 @@ use super::changes::{leads_astray, refuse_new, refuse_new_with};
 use super::entry::Entry;
 use super::path;
 use super::task::{Task, refuse_across, refuse_write};
-use super::verdict::{Judged, LandlockReason};
+use super::verdict::LandlockReason;
 use super::view::{Decider, View};
-use super::walk::Lost;
+use super::walk::{GRANTED, Lost};
 use crate::call::decode::PathArg;
 use kernel::identity::{HELD, known};
 use kernel::long_paths;
@@ -25,25 +25,25 @@ pub(crate) fn judge_rename(
     target: Target,
     (old, new): (PathArg, PathArg),
     flags: RenameFlags,
-) -> Result<Judged, Lost> {
+) -> Result<Task, Lost> {
     // RENAME_WHITEOUT makes a device node; the others exclude each other.
     let known = [RenameFlags::empty(), RenameFlags::NOREPLACE, RenameFlags::EXCHANGE];
     if !known.contains(&flags) {
-        return Ok(Judged::Landlock(LandlockReason::Alone));
+        return Err(Lost::ToLandlock(LandlockReason::Alone));
     }
     let is_granted = |directory: &Path| view.is_granted(directory);
     let (old, new) = match [old, new].map(|arg| Entry::resolve_unless(target, arg, is_granted)) {
-        [Err(Lost::Granted), Err(Lost::Granted)] => return Err(Lost::Granted),
-        [Err(Lost::Granted), entry] => (Entry::resolve(target, old)?, entry?),
-        [entry, Err(Lost::Granted)] => (entry?, Entry::resolve(target, new)?),
+        [Err(GRANTED), Err(GRANTED)] => return Err(GRANTED),
+        [Err(GRANTED), entry] => (Entry::resolve(target, old)?, entry?),
+        [entry, Err(GRANTED)] => (entry?, Entry::resolve(target, new)?),
         [old, new] => (old?, new?),
     };
     let places = [&old, &new].map(|entry| view.entry(entry.directory(), entry.name()));
     let [Some((from, from_by)), Some((to, to_by))] = places else {
-        return Ok(Judged::Landlock(LandlockReason::DeniedAnyway));
+        return Err(Lost::ToLandlock(LandlockReason::DeniedAnyway));
     };
     if [from_by, to_by] == [Decider::Landlock; 2] {
-        return Ok(Judged::Landlock(LandlockReason::Granted));
+        return Err(GRANTED);
     }
     // All that is beneath must be judged as before. What is not said of a file is said all the same:
     // another thread can put a directory in its place. Programs copy then, entry by entry, as
@@ -58,18 +58,18 @@ pub(crate) fn judge_rename(
         if let Ok(object) = entry.hold_itself() {
             // A rule denies it by another name (link(2)).
             if view.denies_object(object.identity(), Access::ALL) {
-                return Ok(refuse_write(&entry.path()).into());
+                return Ok(refuse_write(&entry.path()));
             }
             // Nobody has looked for such names beneath what was added during the run.
             let is_opened = view.grows && by == (Decider::Broker, Decider::Landlock);
             if is_opened && object.kind() == FileType::Directory {
-                return Ok(refuse_rename(&old, &new, flags).into());
+                return Ok(refuse_rename(&old, &new, flags));
             }
         }
         match holds_denied(view, &entry.path()) {
             Beneath::Nothing => {}
-            Beneath::Denied => return Ok(refuse_write(&entry.path()).into()),
-            Beneath::Unknown => return Ok(refuse_rename(&old, &new, flags).into()),
+            Beneath::Denied => return Ok(refuse_write(&entry.path())),
+            Beneath::Unknown => return Ok(refuse_rename(&old, &new, flags)),
         }
     }
     let comes_to = |is_one: fn(&View, &Path) -> bool| {
@@ -77,11 +77,10 @@ pub(crate) fn judge_rename(
     };
     let is_for_once = [&old, &new].iter().any(|entry| view.is_for_once(&entry.path()));
     // What moves to an allowed path could be a symbolic link by then.
-    let task = match same_zone && !comes_to(View::bars_links) {
+    Ok(match same_zone && !comes_to(View::bars_links) {
         true if !is_for_once || moves_once(view, &old, flags) => Task::Rename(old, new, flags),
         _ => refuse_rename(&old, &new, flags),
-    };
-    Ok(task.into())
+    })
 }
 
 /// Whether a single call may move what is at `old`: a file that has no other name, by which it could be changed afterwards,
@@ -224,9 +223,9 @@ pub(crate) fn judge_link(
     target: Target,
     (old, new): (PathArg, PathArg),
     flags: AtFlags,
-) -> Result<Judged, Lost> {
+) -> Result<Task, Lost> {
     if !(AtFlags::SYMLINK_FOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
-        return Ok(Judged::Landlock(LandlockReason::Futile));
+        return Err(Lost::ToLandlock(LandlockReason::Futile));
     }
     let path = target.read_path(old.path)?;
     // With AT_EMPTY_PATH the kernel first looks who opened the descriptor that the path starts from:
@@ -250,40 +249,40 @@ pub(crate) fn judge_link(
     let name = object.name()?;
     // Neither a directory nor what never had a path gets a link: the kernel says what is wrong first.
     if object.kind() == FileType::Directory || by_descriptor && matches!(name, Name::Nameless(_)) {
-        return Ok(Task::Link(object, entry).into());
+        return Ok(Task::Link(object, entry));
     }
     // A file without a name (O_TMPFILE) has that of its directory in front. One that was removed under
     // this name, and has others, could be denied by those.
     let unlinked = object.is_unlinked();
     let name = match name {
-        Name::Former(name) if !unlinked => return Ok(refuse_write(&name).into()),
+        Name::Former(name) if !unlinked => return Ok(refuse_write(&name)),
         Name::Path(name) | Name::Former(name) | Name::Nameless(name) => name,
     };
     let denied = |path: &Path| match by_descriptor {
-        true => refuse_write(path).into(),
-        false => Judged::Landlock(LandlockReason::DeniedAnyway),
+        true => Ok(refuse_write(path)),
+        false => Err(Lost::ToLandlock(LandlockReason::DeniedAnyway)),
     };
     let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else {
-        return Ok(Judged::Landlock(LandlockReason::Alone));
+        return Err(Lost::ToLandlock(LandlockReason::Alone));
     };
-    let Some((_, from_by)) = view.entry(directory, last) else { return Ok(denied(&name)) };
+    let Some((_, from_by)) = view.entry(directory, last) else { return denied(&name) };
     let Some((_, to_by)) = view.entry(entry.directory(), entry.name()) else {
-        return Ok(denied(&entry.path()));
+        return denied(&entry.path());
     };
     if !by_descriptor && [from_by, to_by] == [Decider::Landlock; 2] {
-        return Ok(Judged::Landlock(LandlockReason::Granted));
+        return Err(GRANTED);
     }
     if view.denies_object(object.identity(), Access::WRITE) {
-        return Ok(refuse_write(&name).into());
+        return Ok(refuse_write(&name));
     }
     if object.kind() == FileType::Symlink && leads_astray(view, &entry) {
-        return Ok(refuse_new(&entry).into());
+        return Ok(refuse_new(&entry));
     }
     // Nobody could read it by this name, or what was permitted once could be written by the other for good: programs copy
     // then, as between file systems.
     let is_for_once = view.is_for_once(&name) || view.is_for_once(&entry.path());
     if view.needs_reserve(entry.directory()) || is_for_once {
-        return Ok(refuse_new_with(&entry, refuse_across(&entry.path())).into());
+        return Ok(refuse_new_with(&entry, refuse_across(&entry.path())));
     }
-    Ok(Task::Link(object, entry).into())
+    Ok(Task::Link(object, entry))
 }

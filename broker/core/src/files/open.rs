@@ -33,7 +33,7 @@ pub enum Destination {
 }
 
 /// Follows the path of an open as the kernel does, unless `is_granted` says yes to the path of what is opened, or of the
-/// directory in which it would be made: [`Lost::Granted`].
+/// directory in which it would be made: [`GRANTED`](super::walk::GRANTED).
 pub(crate) fn resolve(
     target: Target,
     arg: PathArg,

@@ -19,7 +19,7 @@ use super::open::{self, Destination};
 use super::path;
 use super::task::{Task, refuse_write};
 use super::terminals;
-use super::verdict::{Judged, LandlockReason, reason_for};
+use super::verdict::{LandlockReason, leave_entry};
 use super::view::{Reads, View};
 use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, PathArg};
@@ -58,12 +58,12 @@ pub(crate) fn judge_open(
     target: Target,
     arg: PathArg,
     how: OpenHow,
-) -> Result<Judged, Lost> {
+) -> Result<Task, Lost> {
     how.check()?;
     let writes = writes(how.flags);
     let is_left = !writes && view.grants.reads != Reads::Less;
     if is_left || how.flags.contains(OFlags::PATH) {
-        return Ok(Judged::Landlock(LandlockReason::Alone));
+        return Err(Lost::ToLandlock(LandlockReason::Alone));
     }
     // So it is with most, and what is there need not be looked at. A process is another one for the broker, and
     // so is a terminal.
@@ -75,28 +75,28 @@ pub(crate) fn judge_open(
     let object = match open::resolve(target, arg, &how, is_granted)? {
         Destination::Object(object) => object,
         Destination::New(entry) if makes_git_link(view, &entry, &how) => {
-            return Ok(Task::MakeGitLink(entry, how).into());
+            return Ok(Task::MakeGitLink(entry, how));
         }
         Destination::New(entry) => {
-            let reason = reason_for(view.entry(entry.directory(), entry.name()));
-            return Ok(reason.map_or_else(|| create(view, entry, how).into(), Judged::Landlock));
+            leave_entry(view, entry.directory(), entry.name())?;
+            return Ok(create(view, entry, how));
         }
     };
     let kind = object.kind();
-    let reason = match kind {
+    match kind {
         // It has no name yet; a link gives it one, and is judged then.
         FileType::Directory if how.flags.contains(OFlags::TMPFILE) => {
-            reason_for(view.entry(object.name()?.as_path(), UNNAMED.as_ref()))
+            leave_entry(view, object.name()?.as_path(), UNNAMED.as_ref())?;
         }
         // It is not opened for writing, whoever asks: the kernel tells the broker why.
-        FileType::Directory if writes => None,
+        FileType::Directory if writes => {}
         // Landlock also restricts what may be asked of a device once it is open.
-        FileType::CharacterDevice | FileType::BlockDevice => Some(LandlockReason::Alone),
-        _ => {
-            left_to_landlock(view, target, &object, if writes { Kind::Write } else { Kind::Read })?
+        FileType::CharacterDevice | FileType::BlockDevice => {
+            return Err(Lost::ToLandlock(LandlockReason::Alone));
         }
-    };
-    Ok(reason.map_or_else(|| Task::Open(object, kind, how).into(), Judged::Landlock))
+        _ => leave(view, target, &object, if writes { Kind::Write } else { Kind::Read })?,
+    }
+    Ok(Task::Open(object, kind, how))
 }
 
 fn makes_git_link(view: &View, entry: &Entry, how: &OpenHow) -> bool {
@@ -119,14 +119,14 @@ pub(crate) fn judge_truncate(
     target: Target,
     arg: PathArg,
     length: i64,
-) -> Result<Judged, Lost> {
+) -> Result<Task, Lost> {
     if length < 0 {
-        return Ok(Judged::Landlock(LandlockReason::Futile));
+        return Err(Lost::ToLandlock(LandlockReason::Futile));
     }
     let path = target.read_path(arg.path)?;
     let object = path::resolve(target, arg.directory, &path, true, false)?;
-    let reason = left_to_landlock(view, target, &object, Kind::Write)?;
-    Ok(reason.map_or_else(|| Task::Truncate(object, length).into(), Judged::Landlock))
+    leave(view, target, &object, Kind::Write)?;
+    Ok(Task::Truncate(object, length))
 }
 
 /// Judges a truncate to `length` that the broker does, or refuses.
@@ -148,20 +148,16 @@ pub(crate) fn judge_own_truncate(
     Ok(Task::Refuse(Errno::ACCESS, denial(view, &object, name.as_path(), Access::WRITE)))
 }
 
-/// Who opens an object that is held, to read it alone or for writing, which permits to read it, too: the broker, if nothing
-/// else is said. Callers leave devices to Landlock.
-fn left_to_landlock(
-    view: &View,
-    target: Target,
-    object: &Object,
-    kind: Kind,
-) -> Result<Option<LandlockReason>, Lost> {
+/// Leaves it to Landlock to open an object that is held, to read it alone or for writing, which permits to read it, too,
+/// unless that is the broker's to do. Callers leave devices to Landlock.
+fn leave(view: &View, target: Target, object: &Object, kind: Kind) -> Result<(), Lost> {
+    let leave = |reason| Err(Lost::ToLandlock(reason));
     // What proc(5) holds is about who opens it.
     if object.is_on_proc()? {
-        return Ok(Some(LandlockReason::Alone));
+        return leave(LandlockReason::Alone);
     }
     if kind == Kind::Write && view.denies_object(object.identity(), Access::WRITE) {
-        return Ok(Some(LandlockReason::DeniedAnyway));
+        return leave(LandlockReason::DeniedAnyway);
     }
     // Where Landlock grants the whole tree, it does not matter whether the name still is one: whatever
     // was found, Landlock decides.
@@ -170,10 +166,10 @@ fn left_to_landlock(
         Kind::Write => view.is_granted(object.path()?),
     };
     if is_granted {
-        return Ok(Some(LandlockReason::Granted));
+        return leave(LandlockReason::Granted);
     }
     let name = match object.name()? {
-        Name::Nameless(_) => return Ok(Some(LandlockReason::Alone)),
+        Name::Nameless(_) => return leave(LandlockReason::Alone),
         // A former name says nothing of an object any more if it has others. If it has none, whatever
         // its name can have been must be permitted.
         Name::Former(_) if !object.is_unlinked() => return Err(Lost::Changed),
@@ -183,7 +179,7 @@ fn left_to_landlock(
         Kind::Read => is_permitted(view, target, object, &name, Access::READ)?,
         Kind::Write => name.candidates().all(|name| view.is_writable(name)),
     };
-    Ok((!permitted).then_some(LandlockReason::DeniedAnyway))
+    if permitted { Ok(()) } else { leave(LandlockReason::DeniedAnyway) }
 }
 
 /// Where tmpfile(3) has its files, whatever TMPDIR says.

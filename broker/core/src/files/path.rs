@@ -5,7 +5,7 @@
 //! own directory (openat2(2)). Where the path leads into proc(5), which answers according to who
 //! asks, it is walked here (see `walk`).
 
-use super::walk::{self, Lost};
+use super::walk::{self, GRANTED, Lost};
 use kernel::cwd_guard::CwdGuard;
 use kernel::long_paths::PATH_MAX;
 use kernel::object::Object;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// Opens what `path` names for `target`, with O_PATH: without a right, and without touching it.
 ///
 /// # Errors
-/// Returns what the kernel's path walk returns; [`Lost::Foreign`] for magic links of other processes.
+/// Returns what the kernel's path walk returns; [`Lost::ToLandlock`] for magic links of other processes.
 pub(crate) fn resolve(
     target: Target,
     directory: TargetFd,
@@ -47,7 +47,7 @@ pub(crate) fn resolve_from(
 }
 
 /// The same, but for what `is_granted` says yes to, of what the kernel finds and the path that it writes of that:
-/// [`Lost::Granted`] before anything else is asked.
+/// [`GRANTED`] before anything else is asked.
 pub(crate) fn resolve_unless(
     target: Target,
     base: &Base<'_>,
@@ -62,7 +62,7 @@ pub(crate) fn resolve_unless(
     if let Some(name) = name.as_deref().filter(|_| path == b".")
         && is_granted(base.as_fd(), name)
     {
-        return Err(Lost::Granted);
+        return Err(GRANTED);
     }
     let followed = |barred| walk::hold_by_kernel(base.as_fd(), path, follow, barred);
     let is_of_proc = name.as_deref().is_none_or(|name| name.starts_with("/proc"));
@@ -71,13 +71,13 @@ pub(crate) fn resolve_unless(
         None => Err(Errno::LOOP),
     };
     let object = match found {
-        Ok((found, name)) if is_granted(found.as_fd(), &name) => return Err(Lost::Granted),
+        Ok((found, name)) if is_granted(found.as_fd(), &name) => return Err(GRANTED),
         Ok((found, name)) => Object::found_by(found, name),
         // There is no link on the way, and what is missing then the target does not find either.
         Err(Errno::NOENT) if !is_of_proc => return Err(Errno::NOENT.into()),
         Err(Errno::LOOP) => match followed(ResolveFlags::NO_MAGICLINKS) {
             Ok(found) => match path_of(&found) {
-                Ok(path) if is_granted(found.as_fd(), &path) => return Err(Lost::Granted),
+                Ok(path) if is_granted(found.as_fd(), &path) => return Err(GRANTED),
                 Ok(path) => Object::called(found, path),
                 Err(_) => Object::of(found),
             },

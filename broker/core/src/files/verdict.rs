@@ -3,13 +3,15 @@
 //! Landlock decides what is let through, on the path that memory holds by then: a path that changes
 //! after the look gains nothing, because Landlock grants no more than the rules do. Only where the
 //! command may change what it may not read does Landlock let more be read; what can read there is
-//! never let through, and its verdict, a [`Task`], cannot say so.
+//! never let through, and its verdict, an answer, cannot say so.
 
 use super::look::Look;
-use super::task::{Done, Task};
-use super::view::Decider;
-use rules::paths::Cursor;
+use super::task::Done;
+use super::view::{Decider, View};
+use super::walk::Lost;
 use rustix::io;
+use std::ffi::OsStr;
+use std::path::Path;
 
 /// What becomes of it.
 #[derive(Debug)]
@@ -41,26 +43,11 @@ pub(crate) enum LandlockReason {
     OutOfSight,
 }
 
-/// Who does a call that was judged without an error.
-#[derive(Debug)]
-pub(crate) enum Judged {
-    /// The broker.
-    Task(Box<Task>),
-    /// The kernel.
-    Landlock(LandlockReason),
-}
-
-impl From<Task> for Judged {
-    fn from(task: Task) -> Self {
-        Self::Task(Box::new(task))
-    }
-}
-
-/// What Landlock is relied on for where the view says this of an entry; nothing if the broker decides.
-pub(crate) fn reason_for(entry: Option<(Cursor, Decider)>) -> Option<LandlockReason> {
-    match entry {
-        Some((_, Decider::Broker)) => None,
-        Some((_, Decider::Landlock)) => Some(LandlockReason::Granted),
-        None => Some(LandlockReason::DeniedAnyway),
+/// Leaves a change of the entry `name` of `directory` to Landlock, unless it is the broker's.
+pub(crate) fn leave_entry(view: &View, directory: &Path, name: &OsStr) -> Result<(), Lost> {
+    match view.entry(directory, name) {
+        Some((_, Decider::Broker)) => Ok(()),
+        Some((_, Decider::Landlock)) => Err(Lost::ToLandlock(LandlockReason::Granted)),
+        None => Err(Lost::ToLandlock(LandlockReason::DeniedAnyway)),
     }
 }

@@ -5,6 +5,7 @@
 //! the magic links, such as `/proc/self/cwd`, mean the target's own there. So the paths that lead
 //! there are followed here. Each component is held before it is looked at.
 
+use super::verdict::LandlockReason;
 use kernel::locate::LINKS_MAX;
 use kernel::object::Object;
 use kernel::proc;
@@ -18,21 +19,22 @@ use std::os::unix::ffi::OsStrExt;
 /// The root directory of every proc(5) (fs/proc/root.c).
 const PROC_ROOT_INODE: u64 = 1;
 
-/// Why the broker holds nothing at the end of a path.
+/// Why the broker has nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lost {
     /// The kernel says so: the target would get this error.
     Errno(Errno),
-    /// It leads through what another process holds, or what answers according to who asks: the broker
-    /// would see other things there than the target.
-    Foreign,
-    /// It ends in what no call can make, move or remove: `.`, `..`, or the root.
+    /// The path ends in what no call can make, move or remove: `.`, `..`, or the root.
     NoEntry,
     /// What it led to has lost that name since, and has others.
     Changed,
-    /// It leads to where Landlock grants what is asked: nothing more need be looked at.
-    Granted,
+    /// Landlock decides. Out of sight is what a path leads to through what another process holds, or what answers
+    /// according to who asks: the broker would see other things there than the target.
+    ToLandlock(LandlockReason),
 }
+
+/// A path leads to where Landlock grants what is asked: nothing more need be looked at.
+pub(super) const GRANTED: Lost = Lost::ToLandlock(LandlockReason::Granted);
 
 impl From<Errno> for Lost {
     fn from(errno: Errno) -> Self {
@@ -44,9 +46,9 @@ impl From<Lost> for Errno {
     fn from(lost: Lost) -> Self {
         match lost {
             Lost::Errno(errno) => errno,
-            // Granted is said only to those who ask where Landlock grants, all below `judge_change`, which leaves such
-            // calls to it. Anyone else would get the refusal, not the object.
-            Lost::Foreign | Lost::Granted => Self::ACCESS,
+            // Only changes that `judge_change` judges, and questions, are left to Landlock. Anyone else would get the
+            // refusal, not the object.
+            Lost::ToLandlock(_) => Self::ACCESS,
             Lost::NoEntry => Self::INVAL,
             Lost::Changed => Self::AGAIN,
         }
@@ -71,7 +73,7 @@ pub(super) fn hold_by_kernel(
 /// Opens what `path` names for `target`, with O_PATH, from `base` or the root directory.
 ///
 /// # Errors
-/// Returns what the kernel's path walk returns; [`Lost::Foreign`] for magic links of other processes.
+/// Returns what the kernel's path walk returns; [`Lost::ToLandlock`] for magic links of other processes.
 pub(crate) fn follow(
     target: Target,
     base: Option<OwnedFd>,
@@ -163,7 +165,7 @@ fn read_link(
             return if target.has_thread(process) {
                 Ok(Followed::Object(hold(directory.as_fd(), name, OFlags::empty())?))
             } else {
-                Err(Lost::Foreign)
+                Err(Lost::ToLandlock(LandlockReason::OutOfSight))
             };
         }
     }
@@ -272,6 +274,6 @@ mod tests {
         assert_eq!(named("/proc/self/root/etc/.."), std::path::Path::new("/"));
         assert_eq!(named("/proc/self/exe"), std::env::current_exe().unwrap());
         let init = follow(target, None, b"/proc/1/root", true);
-        assert_eq!(init.unwrap_err(), Lost::Foreign);
+        assert_eq!(init.unwrap_err(), Lost::ToLandlock(LandlockReason::OutOfSight));
     }
 }
