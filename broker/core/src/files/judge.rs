@@ -108,7 +108,7 @@ impl Judge {
                 opens::judge_own_open(&self.view, target, is_inside, arg, how)
             }
             FileCall::Truncate(arg, length) => {
-                opens::judge_own_truncate(&self.view, target, arg, length)
+                opens::judge_truncate(&self.view, target, arg, length, true)
             }
             _ => Err(Errno::NOSYS.into()),
         };
@@ -364,7 +364,7 @@ pub(super) fn metadata_refused(view: &View, object: &Object) -> io::Result<Optio
 fn judge_change(view: &View, target: Target, call: &FileCall) -> Result<Task, Lost> {
     match *call {
         FileCall::Open(arg, how) => opens::judge_open(view, target, arg, how),
-        FileCall::Truncate(arg, length) => opens::judge_truncate(view, target, arg, length),
+        FileCall::Truncate(arg, length) => opens::judge_truncate(view, target, arg, length, false),
         FileCall::Create(arg, creation) => changes::judge_creation(view, target, arg, creation),
         FileCall::Remove(arg, flags) => changes::judge_removal(view, target, arg, flags),
         FileCall::Rename(old, new, flags) => moves::judge_rename(view, target, (old, new), flags),

@@ -113,39 +113,28 @@ fn create(view: &View, entry: Entry, how: OpenHow) -> Task {
     Task::CreateFile(entry, how, reserve)
 }
 
-/// Judges a truncate to `length`.
+/// Judges a truncate to `length`; one that `is_own` the broker does, or refuses.
 pub(crate) fn judge_truncate(
     view: &View,
     target: Target,
     arg: PathArg,
     length: i64,
-) -> Result<Task, Lost> {
-    if length < 0 {
-        return Err(Lost::ToLandlock(LandlockReason::Futile));
-    }
-    let path = target.read_path(arg.path)?;
-    let object = path::resolve(target, arg.directory, &path, true, false)?;
-    leave(view, target, &object, Kind::Write)?;
-    Ok(Task::Truncate(object, length))
-}
-
-/// Judges a truncate to `length` that the broker does, or refuses.
-pub(crate) fn judge_own_truncate(
-    view: &View,
-    target: Target,
-    arg: PathArg,
-    length: i64,
+    is_own: bool,
 ) -> Result<Task, Lost> {
     if length < 0 {
         return Err(Errno::INVAL.into());
     }
     let path = target.read_path(arg.path)?;
     let object = path::resolve(target, arg.directory, &path, true, false)?;
-    let name = object.name()?;
-    if is_permitted(view, target, &object, &name, Access::WRITE)? {
+    if !is_own {
+        leave(view, target, &object, Kind::Write)?;
         return Ok(Task::Truncate(object, length));
     }
-    Ok(Task::Refuse(Errno::ACCESS, denial(view, &object, name.as_path(), Access::WRITE)))
+    let name = object.name()?;
+    Ok(match is_permitted(view, target, &object, &name, Access::WRITE)? {
+        true => Task::Truncate(object, length),
+        false => Task::Refuse(Errno::ACCESS, denial(view, &object, name.as_path(), Access::WRITE)),
+    })
 }
 
 /// Leaves it to Landlock to open an object that is held, to read it alone or for writing, which permits to read it, too,
