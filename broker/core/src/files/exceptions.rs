@@ -3,43 +3,27 @@
 
 use super::look::Look;
 use super::opens::{is_hidden, may_see, names_thread};
-use super::task::{After, Done, Opened};
+use super::task::Task;
 use super::terminals;
 use super::view::View;
-use crate::call::how::writes;
+use crate::call::how::{OpenHow, writes};
 use kernel::object::Object;
-use kernel::request::Confirmed;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::{self, Errno};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
-/// What the rules let be opened and Landlock does not, and how it is to be opened.
+/// What is done in the place of a call that opens what the rules let be opened and Landlock does not.
 #[derive(Debug)]
-pub(crate) struct Exception {
-    object: Object,
-    flags: OFlags,
-    pub(super) kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Found,
+pub(super) struct Exception {
+    pub(super) task: Task,
     /// It is of proc(5), where everybody may search every directory on the way.
-    OfProcesses,
-    /// Of a process outside: as if it were not there.
-    Hidden,
+    pub(super) is_of_processes: bool,
 }
 
 impl Exception {
-    /// Opens what is held.
-    pub(crate) fn open(&self, _: Confirmed<'_>) -> io::Result<Done> {
-        if self.kind == Kind::Hidden {
-            return Err(Errno::NOENT);
-        }
-        // O_NOFOLLOW was heeded on the way here, and would refuse the magic link.
-        let heeded = OFlags::NOFOLLOW | OFlags::CREATE;
-        let flags = (self.flags - heeded) | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = self.object.open(flags, Mode::empty())?;
-        Ok(Done::Opened(Opened { file, flags: self.flags, after: After::Nothing }))
+    fn open(object: Object, flags: OFlags, is_of_processes: bool) -> Self {
+        let kind = object.kind();
+        // Nothing is made by it.
+        Self { task: Task::Open(object, kind, OpenHow { flags, mode: 0 }), is_of_processes }
     }
 }
 
@@ -59,7 +43,7 @@ pub(super) fn of(look: &Look, view: &View, is_inside: impl Fn(i32) -> bool) -> O
 fn thread_name(look: &Look, flags: OFlags) -> Option<Exception> {
     let object = (writes(flags) && look.path.is_empty()).then(|| look.follow(true))??;
     let is_own = object.is_on_proc().ok()? && names_thread(look.target, object.path().ok()?);
-    is_own.then_some(Exception { object, flags, kind: Kind::OfProcesses })
+    is_own.then(|| Exception::open(object, flags, true))
 }
 
 /// A terminal of the sandbox's own: it was not there at launch.
@@ -69,7 +53,7 @@ fn terminal(look: &Look, flags: OFlags) -> Option<Exception> {
         || writes(flags) && look.follows_link(flags);
     let object = is_terminal.then(|| look.follow(true)).flatten()?;
     let is_own = terminals::is_of_sandbox(look.target, &object);
-    is_own.then_some(Exception { object, flags, kind: Kind::Found })
+    is_own.then(|| Exception::open(object, flags, false))
 }
 
 /// A directory to list, a file that others have put in the place of one that may be read, or one of proc(5).
@@ -90,19 +74,19 @@ fn unknown_to_landlock(
     let name = object.name().ok()?;
     let path = name.as_path();
     if view.brokers_processes && object.is_on_proc().ok()? {
+        // As if it were not there.
+        if is_hidden(look.target, path, is_inside) {
+            return Some(Exception {
+                task: Task::Refuse(Errno::NOENT, None),
+                is_of_processes: true,
+            });
+        }
         let is_shown = view.rules.access(path).read && may_see(look.target, path);
-        let kind = match is_hidden(look.target, path, is_inside) {
-            true => Kind::Hidden,
-            false => Kind::OfProcesses,
-        };
-        return (is_shown || kind == Kind::Hidden).then_some(Exception { object, flags, kind });
+        return is_shown.then(|| Exception::open(object, flags, true));
     }
     // Another directory at this path is not the one that was found at launch.
     let is_listable = view.is_listable(path, &object);
     let flags = if is_listable { flags | OFlags::DIRECTORY } else { flags };
-    (is_listable || view.is_replacement(path, &object)).then_some(Exception {
-        object,
-        flags,
-        kind: Kind::Found,
-    })
+    let is_one = is_listable || view.is_replacement(path, &object);
+    is_one.then(|| Exception::open(object, flags, false))
 }

@@ -4,7 +4,7 @@
 //! performed only when the target is confirmed to wait still: by then it is certain that the arguments
 //! were its own. Where a call is let through, and why that is safe, [`LandlockReason`] says.
 
-use super::exceptions::Kind;
+use super::exceptions::Exception;
 use super::learning::Learning;
 use super::look::{self, Look, Observer};
 use super::metadata::{self, Prepared};
@@ -249,19 +249,17 @@ impl Judge {
             return FileVerdict::Answer(Err(Errno::ACCESS));
         }
         let exception = |look| exceptions::of(look, &self.view, |process| self.is_inside(process));
-        let Some(exception) = looks.iter().find_map(exception) else {
+        let Some(Exception { task, is_of_processes }) = looks.iter().find_map(exception) else {
             let wants_writes = self.traps.wants(FileOperation::Write);
             let wanted = looks
                 .into_iter()
                 .filter(|look| if look.only_reads() { wants_reads } else { wants_writes });
             return FileVerdict::Continue(reason, wanted.collect());
         };
-        let open = || request.confirm().and_then(|confirmed| exception.open(confirmed));
+        let open = || self.perform_task(request, task);
         FileVerdict::Answer(match self.rights.are_those_of(request.target()) {
             Ok(true) => open(),
-            Ok(false) if exception.kind != Kind::Found => {
-                self.rights.with_those_of(request.target(), open)
-            }
+            Ok(false) if is_of_processes => self.rights.with_those_of(request.target(), open),
             Ok(false) => Err(Errno::ACCESS),
             Err(errno) => Err(errno),
         })
