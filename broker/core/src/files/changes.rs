@@ -1,6 +1,7 @@
 //! Entries that are made and removed: mkdir(2), mknod(2), symlink(2), unlink(2), rmdir(2).
 
 use super::entry::Entry;
+use super::path::IsGranted;
 use super::reserve::Reserve;
 use super::task::{Task, refuse_write};
 use super::verdict::{LandlockReason, leave_entry};
@@ -11,7 +12,6 @@ use kernel::target::Target;
 use nix::libc;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
-use std::path::Path;
 use std::sync::Arc;
 
 const WRITE_FOR_OTHERS: u32 = libc::S_IWGRP | libc::S_IWOTH;
@@ -41,10 +41,10 @@ pub(crate) fn judge_creation(
     };
     let is_directory = matches!(creation, Creation::Directory(_));
     // Where Landlock grants the directory, it decides, but for one on the way to what is missing.
-    let is_granted = |directory: &Path| {
+    let is_granted: IsGranted<'_> = &|_, directory| {
         view.is_granted(directory) && !(is_directory && view.leads_to_missing(directory))
     };
-    let entry = Entry::resolve_unless(target, arg, is_granted)?;
+    let entry = Entry::resolve(target, arg, is_granted)?;
     let leads_on = is_directory && view.leads_to_missing(&entry.path());
     if !leads_on {
         leave_entry(view, entry.directory(), entry.name())?;
@@ -83,7 +83,7 @@ pub(crate) fn judge_removal(
     if !AtFlags::REMOVEDIR.contains(flags) {
         return Err(Lost::ToLandlock(LandlockReason::Futile));
     }
-    let entry = Entry::resolve_unless(target, arg, |directory| view.is_granted(directory))?;
+    let entry = Entry::resolve(target, arg, &|_, directory| view.is_granted(directory))?;
     if !(flags.is_empty() && view.may_remove_git_link(entry.directory(), entry.name())) {
         leave_entry(view, entry.directory(), entry.name())?;
     }

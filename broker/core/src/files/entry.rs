@@ -7,7 +7,7 @@
 //! kernel finds what is wrong with it, and says so in its own order. Sources: mkdir(2), mknod(2),
 //! symlink(2), unlink(2), rename(2), link(2), truncate(2), path_resolution(7).
 
-use super::path::{self, Base};
+use super::path::{self, Base, IsGranted};
 use super::walk::Lost;
 use crate::call::decode::PathArg;
 use kernel::identity::{HELD, identity};
@@ -16,7 +16,7 @@ use kernel::object::{Name, Object};
 use kernel::request::Confirmed;
 use kernel::target::Target;
 use nix::libc;
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::AsFd;
 use rustix::fs::{self, AtFlags, FileType, Mode};
 use rustix::io::{self, Errno};
 use rustix::process::Signal;
@@ -34,42 +34,32 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Follows the path of `arg` up to its last component.
+    /// Follows the path of `arg` up to its last component, unless the directory `is_granted`.
     ///
     /// # Errors
-    /// As [`path::resolve`]; [`Lost::NoEntry`] for a path that names none, such as `a/..`.
-    pub(crate) fn resolve(target: Target, arg: PathArg) -> Result<Self, Lost> {
-        Self::resolve_unless(target, arg, |_| false)
-    }
-
-    /// The same, unless `is_granted` says yes to the path of the directory: [`GRANTED`](super::walk::GRANTED).
-    pub(crate) fn resolve_unless(
+    /// As [`path::resolve_from`]; [`Lost::NoEntry`] for a path that names none, such as `a/..`.
+    pub(crate) fn resolve(
         target: Target,
         arg: PathArg,
-        is_granted: impl Fn(&Path) -> bool,
+        is_granted: IsGranted<'_>,
     ) -> Result<Self, Lost> {
         let path = target.read_path(arg.path)?;
         let base = Base::of(target, arg.directory, &path)?;
-        Self::resolve_from_unless(target, &base, &path, |_, directory| is_granted(directory))
+        Self::resolve_from(target, &base, &path, is_granted)
     }
 
     /// The same from where the path starts.
-    pub(crate) fn resolve_from(target: Target, base: &Base<'_>, path: &[u8]) -> Result<Self, Lost> {
-        Self::resolve_from_unless(target, base, path, |_, _| false)
-    }
-
-    /// The same, unless `is_granted` says yes to the directory and its path: [`GRANTED`](super::walk::GRANTED).
-    pub(crate) fn resolve_from_unless(
+    pub(crate) fn resolve_from(
         target: Target,
         base: &Base<'_>,
         path: &[u8],
-        is_granted: impl Fn(BorrowedFd<'_>, &Path) -> bool,
+        is_granted: IsGranted<'_>,
     ) -> Result<Self, Lost> {
         let (above, _) = path::split(path).ok_or(Lost::NoEntry)?;
         let last = path[above.len()..].to_vec();
         // The kernel asks for the right to search the directory before it looks at another path.
         let above = [above, b"."].concat();
-        Ok(Self::of(path::resolve_unless(target, base, &above, true, is_granted)?, last)?)
+        Ok(Self::of(path::resolve_from(target, base, &above, true, is_granted)?, last)?)
     }
 
     /// The entry of a directory that is held; slashes may follow the name.

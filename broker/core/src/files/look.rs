@@ -6,7 +6,7 @@
 
 use super::entry::Entry;
 use super::open::{self, Destination};
-use super::path::{self, Base};
+use super::path::{self, Base, NOTHING};
 use super::view::View;
 use super::walk;
 use crate::call::decode::{FileCall, PathArg};
@@ -127,7 +127,7 @@ fn copy(
     // What a process has in proc(5) ends with it, perhaps before it is looked at.
     let ends = |prefix: &&[u8]| look.path.starts_with(prefix);
     if [&b"/proc/"[..], b"/dev/fd/", b"/dev/std"].iter().any(ends)
-        && let Ok(object) = path::resolve_from(target, &Base::Root, &look.path, true)
+        && let Ok(object) = path::resolve_from(target, &Base::Root, &look.path, true, NOTHING)
     {
         return Ok(Some(Look { base: Some(Arc::new(object.into())), path: Vec::new(), ..look }));
     }
@@ -180,7 +180,7 @@ impl Look {
         if self.path.is_empty() {
             return Object::of(self.base()?.try_clone_to_owned().ok()?).ok();
         }
-        path::resolve_from(self.target, &self.base().into(), &self.path, follow).ok()
+        path::resolve_from(self.target, &self.base().into(), &self.path, follow, NOTHING).ok()
     }
 
     /// Holds what the kernel finds at `path`, from where this one starts.
@@ -192,12 +192,12 @@ impl Look {
     /// What an open with these flags leads to.
     pub fn opened(&self, flags: OFlags) -> Option<Destination> {
         let base = self.base().into();
-        open::resolve_from(self.target, &base, &self.path, flags, |_| false).ok()
+        open::resolve_from(self.target, &base, &self.path, flags, NOTHING).ok()
     }
 
     /// The entry that the path names.
     pub fn entry(&self) -> Option<Entry> {
-        Entry::resolve_from(self.target, &self.base().into(), &self.path).ok()
+        Entry::resolve_from(self.target, &self.base().into(), &self.path, NOTHING).ok()
     }
 
     /// Whether it may be what the core has to look at itself.

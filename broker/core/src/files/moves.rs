@@ -2,7 +2,7 @@
 
 use super::changes::{leads_astray, refuse_new, refuse_new_with};
 use super::entry::Entry;
-use super::path;
+use super::path::{self, IsGranted, NOTHING};
 use super::task::{Task, refuse_across, refuse_write};
 use super::verdict::LandlockReason;
 use super::view::{Decider, View};
@@ -31,11 +31,11 @@ pub(crate) fn judge_rename(
     if !known.contains(&flags) {
         return Err(Lost::ToLandlock(LandlockReason::Alone));
     }
-    let is_granted = |directory: &Path| view.is_granted(directory);
-    let (old, new) = match [old, new].map(|arg| Entry::resolve_unless(target, arg, is_granted)) {
+    let is_granted: IsGranted<'_> = &|_, directory| view.is_granted(directory);
+    let (old, new) = match [old, new].map(|arg| Entry::resolve(target, arg, is_granted)) {
         [Err(GRANTED), Err(GRANTED)] => return Err(GRANTED),
-        [Err(GRANTED), entry] => (Entry::resolve(target, old)?, entry?),
-        [entry, Err(GRANTED)] => (entry?, Entry::resolve(target, new)?),
+        [Err(GRANTED), entry] => (Entry::resolve(target, old, NOTHING)?, entry?),
+        [entry, Err(GRANTED)] => (entry?, Entry::resolve(target, new, NOTHING)?),
         [old, new] => (old?, new?),
     };
     let places = [&old, &new].map(|entry| view.entry(entry.directory(), entry.name()));
@@ -237,7 +237,7 @@ pub(crate) fn judge_link(
     let empty = flags.contains(AtFlags::EMPTY_PATH);
     let must_answer = |lost| if by_descriptor { Lost::Errno(Errno::from(lost)) } else { lost };
     let object = path::resolve(target, old.directory, &path, follow, empty).map_err(must_answer)?;
-    let entry = match Entry::resolve(target, new) {
+    let entry = match Entry::resolve(target, new, NOTHING) {
         // It ends in no name that could be made.
         Err(Lost::NoEntry) if by_descriptor => {
             let path = target.read_path(new.path)?;

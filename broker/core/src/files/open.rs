@@ -7,7 +7,7 @@
 
 use super::entry::{Entry, masked};
 use super::interruptible::wait_for;
-use super::path::{self, Base};
+use super::path::{self, Base, IsGranted, NOTHING};
 use super::reserve::{Need, Reserve};
 use super::walk::Lost;
 use crate::call::decode::PathArg;
@@ -32,13 +32,13 @@ pub enum Destination {
     New(Entry),
 }
 
-/// Follows the path of an open as the kernel does, unless `is_granted` says yes to the path of what is opened, or of the
-/// directory in which it would be made: [`GRANTED`](super::walk::GRANTED).
+/// Follows the path of an open as the kernel does, unless what is opened, or the directory in which it would be made,
+/// `is_granted`.
 pub(crate) fn resolve(
     target: Target,
     arg: PathArg,
     how: &OpenHow,
-    is_granted: impl Fn(&Path) -> bool,
+    is_granted: IsGranted<'_>,
 ) -> Result<Destination, Lost> {
     let path = target.read_path(arg.path)?;
     let base = Base::of(target, arg.directory, &path)?;
@@ -51,7 +51,7 @@ pub(crate) fn resolve_from(
     base: &Base<'_>,
     path: &[u8],
     flags: OFlags,
-    is_granted: impl Fn(&Path) -> bool,
+    is_granted: IsGranted<'_>,
 ) -> Result<Destination, Lost> {
     let creates = flags.contains(OFlags::CREATE);
     let exclusive = creates && flags.contains(OFlags::EXCL);
@@ -60,15 +60,14 @@ pub(crate) fn resolve_from(
         return Err(Errno::NOENT.into());
     }
     let Some((_, name)) = path::split(path).filter(|_| creates) else {
-        let is_granted = |_: BorrowedFd<'_>, path: &Path| is_granted(path);
-        let found = path::resolve_unless(target, base, path, follow, is_granted);
+        let found = path::resolve_from(target, base, path, follow, is_granted);
         return found.map(Destination::Object);
     };
     // A symbolic link can lead to where it is not.
     let is_granted = |parent: BorrowedFd<'_>, directory: &Path| {
-        is_granted(directory) && (!follow || !may_be_link(parent, name))
+        is_granted(parent, directory) && (!follow || !may_be_link(parent, name))
     };
-    let mut entry = Entry::resolve_from_unless(target, base, path, is_granted)?;
+    let mut entry = Entry::resolve_from(target, base, path, &is_granted)?;
     for _ in 0..LINKS_MAX {
         let found = entry.hold();
         // Before it is looked up (open(2), O_CREAT).
@@ -88,9 +87,10 @@ pub(crate) fn resolve_from(
         let base = (!text.starts_with(b"/")).then(|| entry.parent().as_fd());
         if path::split(&text).is_none() || object.is_on_proc()? {
             let base = Base::Borrowed(entry.parent().as_fd());
-            return path::resolve_from(target, &base, entry.last(), true).map(Destination::Object);
+            let found = path::resolve_from(target, &base, entry.last(), true, NOTHING);
+            return found.map(Destination::Object);
         }
-        entry = Entry::resolve_from(target, &base.into(), &text)?;
+        entry = Entry::resolve_from(target, &base.into(), &text, NOTHING)?;
     }
     Err(Errno::LOOP.into())
 }

@@ -16,7 +16,7 @@
 use super::entry::Entry;
 use super::look;
 use super::open::{self, Destination};
-use super::path;
+use super::path::{self, IsGranted, NOTHING};
 use super::task::{Task, refuse_write};
 use super::terminals;
 use super::verdict::{LandlockReason, leave_entry};
@@ -68,7 +68,7 @@ pub(crate) fn judge_open(
     // So it is with most, and what is there need not be looked at. A process is another one for the broker, and
     // so is a terminal.
     let is_plain = |path: &Path| !["/proc", "/dev"].iter().any(|place| path.starts_with(place));
-    let is_granted = |path: &Path| match writes {
+    let is_granted: IsGranted<'_> = &|_, path| match writes {
         true => view.is_granted(path),
         false => is_plain(path) && view.is_granted_to_read(path),
     };
@@ -219,7 +219,7 @@ pub(crate) fn judge_own_open(
     if how.flags.contains(OFlags::PATH) {
         return Err(Errno::NOSYS.into());
     }
-    let object = match open::resolve(target, arg, &how, |_| false)? {
+    let object = match open::resolve(target, arg, &how, NOTHING)? {
         Destination::Object(object) => object,
         Destination::New(entry) if makes_git_link(view, &entry, &how) => {
             return Ok(Task::MakeGitLink(entry, how));

@@ -19,6 +19,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// Whether what the kernel finds, and the path that it writes of that, is such that nothing else need be asked: that is
+/// [`GRANTED`].
+pub(crate) type IsGranted<'a> = &'a dyn Fn(BorrowedFd<'_>, &Path) -> bool;
+
+/// Nothing is: whatever it is, it has to be looked at.
+pub(crate) const NOTHING: IsGranted<'static> = &|_, _| false;
+
 /// Opens what `path` names for `target`, with O_PATH: without a right, and without touching it.
 ///
 /// # Errors
@@ -33,27 +40,16 @@ pub(crate) fn resolve(
     if path.is_empty() && empty {
         return Ok(Object::of(target.directory(directory)?)?);
     }
-    resolve_from(target, &Base::of(target, directory, path)?, path, follow)
+    resolve_from(target, &Base::of(target, directory, path)?, path, follow, NOTHING)
 }
 
-/// The same from where the path starts.
+/// The same from where the path starts, but for what is granted.
 pub(crate) fn resolve_from(
     target: Target,
     base: &Base<'_>,
     path: &[u8],
     follow: bool,
-) -> Result<Object, Lost> {
-    resolve_unless(target, base, path, follow, |_, _| false)
-}
-
-/// The same, but for what `is_granted` says yes to, of what the kernel finds and the path that it writes of that:
-/// [`GRANTED`] before anything else is asked.
-pub(crate) fn resolve_unless(
-    target: Target,
-    base: &Base<'_>,
-    path: &[u8],
-    follow: bool,
-    is_granted: impl Fn(BorrowedFd<'_>, &Path) -> bool,
+    is_granted: IsGranted<'_>,
 ) -> Result<Object, Lost> {
     let is_granted =
         |found: BorrowedFd<'_>, path: &Path| Shortcut::GRANTED.is_open() && is_granted(found, path);

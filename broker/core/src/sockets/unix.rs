@@ -4,7 +4,7 @@
 
 use super::socket::Socket;
 use crate::files::entry::Entry;
-use crate::files::path;
+use crate::files::path::{self, NOTHING};
 use kernel::address::Address;
 use kernel::identity::Identity;
 use kernel::object::Object;
@@ -76,7 +76,7 @@ impl Place {
         let base = target.directory(directory)?;
         path::split(rest).ok_or(Errno::ADDRINUSE)?;
         let from = (!rest.starts_with(b"/")).then_some(base.as_fd());
-        let entry = Entry::resolve_from(target, &from.into(), rest)?;
+        let entry = Entry::resolve_from(target, &from.into(), rest, NOTHING)?;
         let found = fs::statat(entry.parent(), entry.last(), AtFlags::SYMLINK_NOFOLLOW);
         let was_free = found.err() == Some(Errno::NOENT);
         let has_subvolumes = fs::fstatfs(entry.parent())?.f_type == libc::BTRFS_SUPER_MAGIC;
