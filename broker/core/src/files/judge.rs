@@ -21,7 +21,6 @@ use crate::report::permitted::Permitted;
 use crate::report::traps::Traps;
 use common::trap::FileOperation;
 use kernel::inherited::Inherited;
-use kernel::limits;
 use kernel::object::Object;
 use kernel::request::Request;
 use kernel::rights::Rights;
@@ -29,7 +28,7 @@ use kernel::shortcuts::Shortcut;
 use kernel::target::Target;
 use kernel::umask::Umask;
 use rules::paths::Access;
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -203,14 +202,6 @@ impl Judge {
         let target = request.target();
         let umask = if task.creates() { self.umask.of(target)? } else { Mode::empty() };
         let confirmed = request.confirm()?;
-        let task = match task {
-            Task::Open(object, FileType::RegularFile, how)
-                if how.flags.contains(OFlags::TRUNC) && !limits::has_room(target) =>
-            {
-                Task::OpenThenTruncate(object, how)
-            }
-            task => task,
-        };
         if let Task::Refuse(errno, Some(denial)) = &task {
             self.traps.sink().catch_up();
             match *errno {

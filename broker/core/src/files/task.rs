@@ -6,6 +6,7 @@ use super::reserve::{Need, Reserve};
 use crate::call::how::OpenHow;
 use crate::report::denials::Denial;
 use common::trap::FileOperation;
+use kernel::limits;
 use kernel::object::Object;
 use kernel::request::Confirmed;
 use rules::git_links;
@@ -19,8 +20,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) enum Task {
     Open(Object, FileType, OpenHow),
-    /// The same of a regular file with O_TRUNC, which is heeded only when the target has its descriptor.
-    OpenThenTruncate(Object, OpenHow),
     /// A file of these takes its place, if one can.
     CreateFile(Entry, OpenHow, Option<Arc<Reserve>>),
     /// The same of a file with a content of its own; what the target writes is lost.
@@ -97,15 +96,18 @@ impl Task {
         let opened =
             |file, how: OpenHow, after| Ok(Done::Opened(Opened { file, flags: how.flags, after }));
         let done = match self {
+            // It is truncated only when the target has its descriptor.
+            Self::Open(object, FileType::RegularFile, how)
+                if how.flags.contains(OFlags::TRUNC) && !limits::has_room(by.target()) =>
+            {
+                let (file, writer) = open::open_untruncated(by, &object, &how)?;
+                return opened(file, how, After::Truncate(writer));
+            }
             Self::Open(object, kind, how) => {
                 // Without a name it can be a pipe.
                 let is_end = matches!(kind, FileType::Fifo | FileType::Unknown);
                 let after = if is_end { After::PipeEnd } else { After::Nothing };
                 return opened(open::open(by, object, kind, how, umask)?, how, after);
-            }
-            Self::OpenThenTruncate(object, how) => {
-                let (file, writer) = open::open_untruncated(by, &object, &how)?;
-                return opened(file, how, After::Truncate(writer));
             }
             Self::CreateFile(entry, how, reserve) => {
                 let file = open::create(by, &entry, &how, umask, reserve.as_deref())?;
