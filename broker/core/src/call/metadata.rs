@@ -18,8 +18,8 @@ pub(crate) struct MetadataCall {
 /// How the object is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// By a path; an empty one names the directory itself if `empty`.
-    Path { arg: PathArg, follow: bool, empty: bool },
+    /// By a path, as these flags say, which are known.
+    Path(PathArg, AtFlags),
     /// By a descriptor.
     Descriptor(TargetFd),
     /// Not at all: the flags are wrong.
@@ -48,8 +48,8 @@ pub(crate) enum RawChange {
 impl MetadataCall {
     /// None for another call.
     pub(super) fn decode(call: Syscall, n: &Notification) -> Option<Self> {
-        let at_cwd = |follow| Subject::Path { arg: PathArg::at_cwd(n, 0), follow, empty: false };
-        let (followed, unfollowed) = (at_cwd(true), at_cwd(false));
+        let at_cwd = |flags| Subject::Path(PathArg::at_cwd(n, 0), flags);
+        let (followed, unfollowed) = (at_cwd(AtFlags::empty()), at_cwd(AtFlags::SYMLINK_NOFOLLOW));
         let held = Subject::Descriptor(n.descriptor(0));
         let mode = |index| RawChange::Mode(n.unsigned(index));
         let owner = |index| RawChange::Owner(n.unsigned(index), n.unsigned(index + 1));
@@ -98,10 +98,6 @@ impl Subject {
         if !(AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
             return Self::Invalid;
         }
-        Self::Path {
-            arg: PathArg::of(n, 0),
-            follow: !flags.contains(AtFlags::SYMLINK_NOFOLLOW),
-            empty: flags.contains(AtFlags::EMPTY_PATH),
-        }
+        Self::Path(PathArg::of(n, 0), flags)
     }
 }

@@ -55,9 +55,9 @@ pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Option<
     let (object, flags) = match call.subject {
         Subject::Invalid => return Err(Errno::INVAL),
         Subject::Descriptor(number) => held_by(target, number)?,
-        Subject::Path { arg, follow, empty } => {
+        Subject::Path(arg, flags) => {
             let path = target.read_path(arg.path)?;
-            (path::resolve(target, arg.directory, &path, follow, empty)?, OFlags::PATH)
+            (path::resolve(target, arg.directory, &path, flags)?, OFlags::PATH)
         }
     };
     Ok(Some(Prepared { object, flags, change }))

@@ -230,18 +230,21 @@ pub(crate) fn judge_link(
     let path = target.read_path(old.path)?;
     // With AT_EMPTY_PATH the kernel first looks who opened the descriptor that the path starts from:
     // where that was the broker, it finds nothing. So the broker answers.
-    let by_descriptor = flags.contains(AtFlags::EMPTY_PATH)
-        && old.directory != TargetFd::CWD
-        && !path.starts_with(b"/");
-    let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
-    let empty = flags.contains(AtFlags::EMPTY_PATH);
+    let empty = flags & AtFlags::EMPTY_PATH;
+    let by_descriptor =
+        !empty.is_empty() && old.directory != TargetFd::CWD && !path.starts_with(b"/");
+    let follow = match flags.contains(AtFlags::SYMLINK_FOLLOW) {
+        true => AtFlags::empty(),
+        false => AtFlags::SYMLINK_NOFOLLOW,
+    };
     let must_answer = |lost| if by_descriptor { Lost::Errno(Errno::from(lost)) } else { lost };
-    let object = path::resolve(target, old.directory, &path, follow, empty).map_err(must_answer)?;
+    let object =
+        path::resolve(target, old.directory, &path, follow | empty).map_err(must_answer)?;
     let entry = match Entry::resolve(target, new, NOTHING) {
         // It ends in no name that could be made.
         Err(Lost::NoEntry) if by_descriptor => {
             let path = target.read_path(new.path)?;
-            path::resolve(target, new.directory, &path, true, false)?;
+            path::resolve(target, new.directory, &path, AtFlags::empty())?;
             return Err(Errno::EXIST.into());
         }
         entry => entry.map_err(must_answer)?,

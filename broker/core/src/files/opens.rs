@@ -30,7 +30,7 @@ use kernel::proc;
 use kernel::target::Target;
 use nix::unistd::{Pid, getsid};
 use rules::paths::{Access, Kind};
-use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -125,7 +125,7 @@ pub(crate) fn judge_truncate(
         return Err(Errno::INVAL.into());
     }
     let path = target.read_path(arg.path)?;
-    let object = path::resolve(target, arg.directory, &path, true, false)?;
+    let object = path::resolve(target, arg.directory, &path, AtFlags::empty())?;
     if !is_own {
         leave(view, target, &object, Kind::Write)?;
         return Ok(Task::Truncate(object, length));

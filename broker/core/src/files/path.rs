@@ -13,7 +13,7 @@ use kernel::self_proc::path_of;
 use kernel::shortcuts::Shortcut;
 use kernel::target::{Target, TargetFd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +26,8 @@ pub(crate) type IsGranted<'a> = &'a dyn Fn(BorrowedFd<'_>, &Path) -> bool;
 /// Nothing is: whatever it is, it has to be looked at.
 pub(crate) const NOTHING: IsGranted<'static> = &|_, _| false;
 
-/// Opens what `path` names for `target`, with O_PATH: without a right, and without touching it.
+/// Opens what `path` names for `target`, as the flags of calls such as fstatat(2) say, with O_PATH: without a right, and
+/// without touching it.
 ///
 /// # Errors
 /// Returns what the kernel's path walk returns; [`Lost::ToLandlock`] for magic links of other processes.
@@ -34,12 +35,12 @@ pub(crate) fn resolve(
     target: Target,
     directory: TargetFd,
     path: &[u8],
-    follow: bool,
-    empty: bool,
+    flags: AtFlags,
 ) -> Result<Object, Lost> {
-    if path.is_empty() && empty {
+    if path.is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
         return Ok(Object::of(target.directory(directory)?)?);
     }
+    let follow = !flags.contains(AtFlags::SYMLINK_NOFOLLOW);
     resolve_from(target, &Base::of(target, directory, path)?, path, follow, NOTHING)
 }
 

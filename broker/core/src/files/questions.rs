@@ -32,11 +32,9 @@ pub(super) fn ask(
     let asked = fs::Access::from_bits(mode).filter(|_| FLAGS.contains(flags));
     let Some(asked) = asked else { return Ok(Err(Errno::INVAL)) };
     let path = target.read_path(arg.path)?;
-    let follow = !flags.contains(AtFlags::SYMLINK_NOFOLLOW);
-    let empty = flags.contains(AtFlags::EMPTY_PATH);
     let object = match shared.and_then(|shared| shared.find(&path)) {
         Some(found) => found?,
-        None => path::resolve(target, arg.directory, &path, follow, empty)?,
+        None => path::resolve(target, arg.directory, &path, flags)?,
     };
     if let Err(errno) = object.access(asked, flags & AtFlags::EACCESS) {
         return Ok(Err(errno));

@@ -28,7 +28,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// Follows `path` as connect(2) does for the target.
     pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
-        let object = path::resolve(target, TargetFd::CWD, path, true, false)?;
+        let object = path::resolve(target, TargetFd::CWD, path, AtFlags::empty())?;
         let name = object.name()?.as_path().to_owned();
         Ok(Self { object, name })
     }
