@@ -11,7 +11,6 @@ use crate::call::metadata::MetadataCall;
 use crate::domains::proxy::Proxy;
 use crate::files::look::Observer;
 use crate::files::shared::Shared;
-use crate::files::task::Done;
 use crate::files::verdict::{FileVerdict, LandlockReason};
 use crate::files::view::View;
 use crate::files::{self, learning::Learning};
@@ -309,8 +308,8 @@ impl Answerer {
                 }
                 self.traps.sink().end_look();
             }
-            FileVerdict::Answer(Ok(Done::Opened(opened))) => self.hand_over(request, opened),
-            FileVerdict::Answer(Ok(Done::Nothing)) => request.complete(Ok(0)),
+            FileVerdict::Answer(Ok(Some(opened))) => self.hand_over(request, opened),
+            FileVerdict::Answer(Ok(None)) => request.complete(Ok(0)),
             FileVerdict::Answer(Err(errno)) => request.complete(Err(errno)),
         }
     }

@@ -89,7 +89,7 @@ impl Judge {
         let ask = || Ok(questions::ask(&self.view, shared, target, question, &self.traps));
         let leave = || FileVerdict::Continue(LandlockReason::Question, Vec::new());
         match self.rights.with_those_of(target, ask) {
-            Ok(Ok(answer)) => FileVerdict::Answer(answer.map(|()| Done::Nothing)),
+            Ok(Ok(answer)) => FileVerdict::Answer(answer.map(|()| None)),
             // This is about the broker.
             Ok(Err(Lost::Errno(Errno::PERM | Errno::ACCESS))) if target.hides() => leave(),
             Ok(Err(Lost::ToLandlock(_))) | Err(_) => leave(),

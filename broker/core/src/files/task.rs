@@ -38,12 +38,8 @@ pub(crate) enum Task {
     Refuse(Errno, Option<Denial>),
 }
 
-/// What a performed call returns.
-#[derive(Debug)]
-pub(crate) enum Done {
-    Nothing,
-    Opened(Opened),
-}
+/// What a performed call returns, if it opens a file; else nothing.
+pub(crate) type Done = Option<Opened>;
 
 /// A file that the broker has opened for the target.
 #[derive(Debug)]
@@ -93,8 +89,7 @@ impl Task {
 
     /// Does it for a target that waits.
     pub(crate) fn perform(self, by: Confirmed<'_>, umask: Mode) -> io::Result<Done> {
-        let opened =
-            |file, how: OpenHow, after| Ok(Done::Opened(Opened { file, flags: how.flags, after }));
+        let opened = |file, how: OpenHow, after| Ok(Some(Opened { file, flags: how.flags, after }));
         let done = match self {
             // It is truncated only when the target has its descriptor.
             Self::Open(object, FileType::RegularFile, how)
@@ -149,7 +144,7 @@ impl Task {
             Self::Nothing => Ok(()),
             Self::Refuse(errno, _) => Err(errno),
         };
-        done.map(|()| Done::Nothing)
+        done.map(|()| None)
     }
 }
 
