@@ -2,7 +2,6 @@
 
 use super::demands::Demands;
 use super::launch_channel::LaunchChannel;
-use super::scratch::Scratch;
 use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
 use crate::compile::{device_mounts, filter, plan};
@@ -165,7 +164,6 @@ pub(super) fn send_plan(
     tool: &Tool<'_>,
     policy: &Policy,
     judges: &Judges,
-    scratch: Option<&Scratch>,
 ) -> Result<(), Failure> {
     // As env(1): a PATH that is set counts.
     let callers = std::env::var_os("PATH");
@@ -174,7 +172,7 @@ pub(super) fn send_plan(
     if candidates.is_empty() {
         return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT, String::new()));
     }
-    let (proxy, temporary) = (judges.proxy.as_deref(), scratch.map(Scratch::path));
+    let (proxy, temporary) = (judges.proxy.as_deref(), judges.view.temporary.as_deref());
     let environment = environment(policy, proxy, temporary, tool.words);
     let packet = plan::encode(tool.index, &candidates, &environment)
         .map_err(|_| Failure::Internal("plan", "PATH or environment.set is too long".to_owned()))?;

@@ -2,7 +2,6 @@
 
 mod demands;
 mod job;
-mod judges;
 pub mod launch;
 pub mod launch_channel;
 pub mod prepared;

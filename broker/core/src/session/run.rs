@@ -38,7 +38,7 @@ pub(super) fn until_end(
     tree: &mut ProcessTree,
     judges: &Arc<Judges>,
     traps: &Arc<Traps>,
-    scratches: &[&Scratch],
+    scratches: &[Scratch],
 ) -> Result<i32, Failure> {
     let child = Some(child);
     let mut run = Run { child, tool, confined: false, pool: None, jobs: Vec::new(), judges, traps };

@@ -197,7 +197,7 @@ impl Scratch {
 
 /// Has a thread remove some of what killed runs of this user left beside these directories: a disk that has much to do takes
 /// seconds for it, in which signals have to be passed on.
-pub(crate) fn remove_stale_beside(scratches: &[&Scratch]) {
+pub(crate) fn remove_stale_beside(scratches: &[Scratch]) {
     let parents = scratches.iter().filter_map(|scratch| scratch.held.path.parent());
     let parents: Vec<_> = parents.map(Path::to_owned).collect();
     let _ = spawn(SMALL_STACK, move || parents.iter().for_each(|parent| remove_stale(parent)));
