@@ -10,7 +10,7 @@ use crate::files::reserve::{KEPT_MAX, Reserve};
 use crate::report::errno::strerror;
 use crate::report::failure::{Failure, warn};
 use crate::report::traps::Traps;
-use kernel::identity::{Fronts, Identity};
+use kernel::identity::Fronts;
 use kernel::long_paths::identity_of;
 use kernel::threads::{SMALL_STACK, spawn};
 use rules::files::Files;
@@ -250,7 +250,7 @@ impl Drop for Scratch {
         let mut no_limit = usize::MAX;
         if self.path != self.held.path {
             // Else it goes with the rest.
-            let _ = remove_if_empty(&self.path);
+            let _ = fs::rmdir(&self.path);
         }
         if let Err(errno) = self.held.remove(&mut no_limit) {
             let path = self.path().display();
@@ -265,7 +265,6 @@ impl Drop for Scratch {
 struct RunDirectory {
     path: PathBuf,
     directory: OwnedFd,
-    identity: Identity,
 }
 
 /// What it is not is a symbolic link.
@@ -276,8 +275,7 @@ impl RunDirectory {
     /// The one that is called `name` in `parent`, which makes it `path`.
     fn open(parent: BorrowedFd<'_>, name: &str, path: PathBuf) -> io::Result<Self> {
         let directory = fs::openat(parent, name, TO_LIST, Mode::empty())?;
-        let identity = removal::identity(&directory)?;
-        Ok(Self { path, directory, identity })
+        Ok(Self { path, directory })
     }
 
     /// Takes the lock, for as long as this lives.
@@ -286,7 +284,7 @@ impl RunDirectory {
     }
 
     fn is_in_place(&self) -> bool {
-        identity_of(&self.path) == Some(self.identity)
+        removal::identity(&self.directory).is_ok_and(|own| identity_of(&self.path) == Some(own))
     }
 
     fn remove(&self, left: &mut usize) -> io::Result<()> {
@@ -294,16 +292,12 @@ impl RunDirectory {
             return Ok(());
         }
         // Most runs leave nothing in it.
-        if remove_if_empty(&self.path).is_ok() {
+        if fs::rmdir(&self.path).is_ok() {
             return Ok(());
         }
         removal::empty(self.directory.as_fd(), left)?;
-        remove_if_empty(&self.path)
+        fs::rmdir(&self.path)
     }
-}
-
-fn remove_if_empty(directory: &Path) -> io::Result<()> {
-    fs::unlinkat(fs::CWD, directory, AtFlags::REMOVEDIR)
 }
 
 /// Removes some of the directories that killed runs of this user left in `parent`.
