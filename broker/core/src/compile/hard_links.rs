@@ -69,7 +69,7 @@ pub(super) fn without_names_in(
     let mut without = search.files.clone();
     for path in search.found_beside(files) {
         // One that has gone was there.
-        let Some(found) = stat(&path) else { return HashSet::new() };
+        let Ok(found) = fs::lstat(&path) else { return HashSet::new() };
         without.remove(&identity(&found));
     }
     without
@@ -113,13 +113,13 @@ impl Search {
     ) -> Self {
         let mut search = Self { entries_left, ..Self::default() };
         for file in files {
-            let Some(found) = stat(file) else { continue };
+            let Ok(found) = fs::lstat(file) else { continue };
             let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
             if !is_file || found.st_nlink < 2 || !is_wanted(file, &found) {
                 continue;
             }
             let Some(directory) = file.parent() else { continue };
-            let Some(parent) = stat(directory) else { continue };
+            let Ok(parent) = fs::lstat(directory) else { continue };
             search.directories.insert(directory.to_owned());
             search.devices.insert(parent.st_dev);
             if search.files.insert(identity(&found)) {
@@ -149,7 +149,7 @@ impl Search {
     /// Whether `root` is on the device of one of the files, or one is beneath: a subvolume of Btrfs has a device
     /// of its own, and is no mount.
     fn may_be_beneath(&self, root: &Path) -> bool {
-        stat(root).is_some_and(|stat| self.devices.contains(&stat.st_dev))
+        fs::lstat(root).is_ok_and(|stat| self.devices.contains(&stat.st_dev))
             || self.directories.iter().any(|directory| directory.starts_with(root))
     }
 
@@ -162,7 +162,7 @@ impl Search {
     fn look_through(&mut self, roots: &[PathBuf], is_apart: impl Fn(&Path) -> bool) -> Option<()> {
         let all: HashSet<&Path> = roots.iter().map(PathBuf::as_path).collect();
         for root in &all {
-            let Some(root_stat) = stat(root) else { continue };
+            let Ok(root_stat) = fs::lstat(*root) else { continue };
             // Of a root that is a file the directory is not looked through.
             if self.files.contains(&identity(&root_stat)) {
                 self.found.push(root.to_path_buf());
@@ -254,10 +254,6 @@ fn open(path: &Path) -> Option<Option<(OwnedFd, Stat)>> {
         }
         Err(_) => None,
     }
-}
-
-fn stat(path: &Path) -> Option<Stat> {
-    fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()
 }
 
 #[cfg(test)]
