@@ -13,7 +13,7 @@ use kernel::self_proc::path_of;
 use kernel::shortcuts::Shortcut;
 use kernel::target::{Target, TargetFd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -185,16 +185,10 @@ impl Base<'_> {
         })
     }
 
-    /// The directory; none is needed for an absolute path.
-    fn hold(&self) -> io::Result<Option<OwnedFd>> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let held = match self {
-            Self::Root => return Ok(None),
-            Self::Guarded(guard) => fs::openat(guard, c".", flags, Mode::empty())?,
-            Self::Held(held) => held.try_clone().map_err(|_| Errno::MFILE)?,
-            Self::Borrowed(held) => held.try_clone_to_owned().map_err(|_| Errno::MFILE)?,
-        };
-        Ok(Some(held))
+    /// The directory.
+    fn hold(&self) -> io::Result<Object> {
+        let name = if matches!(self, Self::Root) { "/" } else { "." };
+        walk::hold(self.as_fd(), name.as_bytes(), OFlags::DIRECTORY)
     }
 }
 

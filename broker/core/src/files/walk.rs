@@ -70,17 +70,16 @@ pub(super) fn hold_by_kernel(
     fs::openat2(base, path, flags, Mode::empty(), barred)
 }
 
-/// Opens what `path` names for `target`, with O_PATH, from `base` or the root directory.
+/// Opens what `path` names for `target`, with O_PATH, from `here`, which is the root directory if it is absolute.
 ///
 /// # Errors
 /// Returns what the kernel's path walk returns; [`Lost::ToLandlock`] for magic links of other processes.
 pub(crate) fn follow(
     target: Target,
-    base: Option<OwnedFd>,
+    mut here: Object,
     path: &[u8],
     follow: bool,
 ) -> Result<Object, Lost> {
-    let mut here = base.map_or_else(root, Object::of)?;
     let mut links = 0;
     let mut rest = Vec::new();
     push(&mut rest, path);
@@ -137,7 +136,8 @@ fn root() -> io::Result<Object> {
     hold(fs::CWD, b"/", OFlags::DIRECTORY)
 }
 
-fn hold(from: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<Object> {
+/// Holds what is called `name` there.
+pub(super) fn hold(from: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<Object> {
     fs::openat(from, name, OFlags::PATH | OFlags::CLOEXEC | flags, Mode::empty())
         .and_then(Object::of)
 }
@@ -245,7 +245,7 @@ mod tests {
             for follows in [false, true] {
                 let ours = identity(follow(
                     target,
-                    base.as_fd().try_clone_to_owned().ok(),
+                    Object::of(base.as_fd().try_clone_to_owned().unwrap()).unwrap(),
                     text.as_bytes(),
                     follows,
                 ));
@@ -260,7 +260,8 @@ mod tests {
         let target = Target::new(getpid());
         let own = std::process::id();
         let named = |path: &str| {
-            follow(target, None, path.as_bytes(), true).unwrap().path().unwrap().to_owned()
+            let found = follow(target, root().unwrap(), path.as_bytes(), true).unwrap();
+            found.path().unwrap().to_owned()
         };
         let task = format!("/proc/{own}/task/{own}");
         assert_eq!(
@@ -273,7 +274,7 @@ mod tests {
         drop(here);
         assert_eq!(named("/proc/self/root/etc/.."), std::path::Path::new("/"));
         assert_eq!(named("/proc/self/exe"), std::env::current_exe().unwrap());
-        let init = follow(target, None, b"/proc/1/root", true);
+        let init = follow(target, root().unwrap(), b"/proc/1/root", true);
         assert_eq!(init.unwrap_err(), Lost::ToLandlock(LandlockReason::OutOfSight));
     }
 }
