@@ -1,6 +1,7 @@
 //! What the file rules mean on this machine, now: the ruleset for the command, and the view that the
 //! broker judges by.
 
+use super::device_mounts::DeviceMounts;
 use super::grants::Builder;
 use super::ruleset;
 use crate::files::reserve::{Need, Reserve};
@@ -81,7 +82,12 @@ fn grant(
     features: Features,
     restrict_network: bool,
 ) -> Result<(Builder, View, Ungranted), Failure> {
-    let builder = ruleset::grant((files, &rules), mounts, features, restrict_network)?;
+    let (ruleset, handled) = ruleset::create(features, restrict_network)?;
+    let places = DeviceMounts::among(mounts, files.watches_reads);
+    let mut builder = Builder::new(ruleset, handled, places);
+    builder.grant_trees(&rules, mounts)?;
+    builder.grant_devices(files, &rules)?;
+    builder.grant_standard_streams()?;
     let Grants { writable, unlistable, .. } = &builder.grants;
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, writable, &mut held)?;

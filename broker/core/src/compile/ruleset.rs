@@ -1,24 +1,21 @@
 //! The ruleset of the command: what Landlock handles, and what it is told to grant. Source: landlock(7).
 
-use super::device_mounts::DeviceMounts;
-use super::grants::Builder;
 use crate::report::failure::Failure;
 use common::landlock::RulesetAttributes;
 use kernel::features::Features;
-use kernel::mounts::Mount;
 use kernel::ruleset::{self, FileAccess};
-use rules::files::Files;
-use rules::paths::{Kind, Rules};
+use rules::paths::Kind;
+use rustix::fd::OwnedFd;
 
-/// A ruleset for the command to enter that grants what `rules`, those of `files`, let be used; `restrict_network` also
-/// takes TCP away. Landlock has these `features`.
-pub(super) fn grant(
-    (files, rules): (&Files, &Rules),
-    mounts: &[Mount],
+/// A ruleset for the command to enter that grants nothing yet, and the rights to files that it decides on;
+/// `restrict_network` also takes TCP away. Landlock has these `features`.
+pub(super) fn create(
     features: Features,
     restrict_network: bool,
-) -> Result<Builder, Failure> {
-    let handled = handled(features);
+) -> Result<(OwnedFd, FileAccess), Failure> {
+    let mut handled = FileAccess::all();
+    handled.set(FileAccess::TRUNCATE, features.contains(Features::TRUNCATION));
+    handled.set(FileAccess::IOCTL_DEV, features.contains(Features::DEVICES));
     let attributes = RulesetAttributes {
         handled_access_fs: handled.bits(),
         // Nothing is granted: the broker makes the permitted connections itself.
@@ -29,12 +26,7 @@ pub(super) fn grant(
         let message = format!("this kernel cannot confine the command: {errno}");
         Failure::Internal("platform", message)
     })?;
-    let places = DeviceMounts::among(mounts, files.watches_reads);
-    let mut builder = Builder::new(ruleset, handled, places);
-    builder.grant_trees(rules, mounts)?;
-    builder.grant_devices(files, rules)?;
-    builder.grant_standard_streams()?;
-    Ok(builder)
+    Ok((ruleset, handled))
 }
 
 /// LANDLOCK_ACCESS_NET_BIND_TCP, LANDLOCK_ACCESS_NET_CONNECT_TCP
@@ -60,12 +52,4 @@ pub(super) fn rights(kind: Kind) -> FileAccess {
                 | FileAccess::REFER
         }
     }
-}
-
-/// The rights to files that Landlock decides on.
-fn handled(features: Features) -> FileAccess {
-    let mut access = FileAccess::all();
-    access.set(FileAccess::TRUNCATE, features.contains(Features::TRUNCATION));
-    access.set(FileAccess::IOCTL_DEV, features.contains(Features::DEVICES));
-    access
 }
