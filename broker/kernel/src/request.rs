@@ -31,7 +31,7 @@ pub const RESTART_UNHANDLED: Errno = Errno::from_raw_os_error(514);
 /// A call that waits.
 pub struct Request<'a> {
     listener: &'a Listener,
-    call: &'a Notification,
+    pub call: &'a Notification,
     pass_on: PassOn<'a>,
     _busy: Option<Busy<'a>>,
 }

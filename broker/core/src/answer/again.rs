@@ -12,7 +12,6 @@ use crate::sockets;
 use crate::sockets::calls::SocketVerdict;
 use common::trap::{FileOperation, NetworkOperation};
 use kernel::identity::hold;
-use kernel::listener::Notification;
 use kernel::request::{RESTART, Request};
 use kernel::threads::lock;
 use rules::files::push_new;
@@ -27,7 +26,6 @@ const ROOTS_MAX: usize = 4096;
 /// One time that a call is judged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round<'a> {
-    pub(crate) notification: &'a Notification,
     /// What was permitted to this call alone.
     granted: &'a [Denial],
     /// See [`Parked`].
@@ -36,12 +34,8 @@ pub(crate) struct Round<'a> {
     may_ask: bool,
 }
 
-impl<'a> Round<'a> {
-    /// The first.
-    pub(crate) fn first(notification: &'a Notification) -> Self {
-        Self { notification, granted: &[], is_named: false, may_ask: true }
-    }
-}
+/// The first one of each call.
+pub(crate) const FIRST: Round<'_> = Round { granted: &[], is_named: false, may_ask: true };
 
 impl Answerer {
     /// The judge of files by the rules of now.
@@ -127,9 +121,9 @@ impl Answerer {
         // If what was answered did not help, it is not asked again.
         let may_ask = round.may_ask && !denials.iter().any(|d| round.granted.contains(d));
         let park = |asking: &Arc<Asking>| {
-            let Round { notification, granted, is_named, .. } = round;
+            let Round { granted, is_named, .. } = round;
             let (granted, sign) = (granted.to_vec(), request.sign());
-            let call = Parked { notification: *notification, granted, is_named, sign };
+            let call = Parked { notification: *request.call, granted, is_named, sign };
             asking.counsel.park(request, call, &denials)
         };
         let is_parked =
@@ -147,7 +141,7 @@ impl Answerer {
             return request.complete(Err(RESTART));
         }
         let may_ask = fate == Fate::Judged;
-        let round = Round { notification, granted, is_named: *is_named, may_ask };
+        let round = Round { granted, is_named: *is_named, may_ask };
         self.answer(request, Call::decode(notification), round);
     }
 

@@ -5,7 +5,7 @@
 //! delays another. The other threads are parked: waiting for notifications too, all of them would be
 //! woken for each.
 
-use super::again::Round;
+use super::again::FIRST;
 use super::answers::Answerer;
 use super::watch::Watch;
 use crate::ask::{Job, Waiting};
@@ -128,11 +128,10 @@ impl WorkerPool {
                         let pass_on = |wait| self.leave_vacancy(turn, wait);
                         let request = Request::new(&self.listener, &notification, &pass_on);
                         let call = Call::decode(&notification);
-                        let round = Round::first(&notification);
                         if call.is_some_and(|call| call.can_wait()) && pass_on(Wait::Bounded) {
-                            self.answerer.answer(request, call, round);
+                            self.answerer.answer(request, call, FIRST);
                         } else {
-                            self.watched(turn, || self.answerer.answer(request, call, round));
+                            self.watched(turn, || self.answerer.answer(request, call, FIRST));
                         }
                     }
                     Ok(None) if self.listener.is_orphaned() => return,
