@@ -103,23 +103,9 @@ pub(crate) fn follow(
         if links > LINKS_MAX {
             return Err(Errno::LOOP.into());
         }
-        match read_link(target, &here, &found, &name)? {
-            Followed::Object(object) => here = object,
-            Followed::Text(text) => {
-                if text.starts_with(b"/") {
-                    here = root()?;
-                }
-                push(&mut rest, &text);
-            }
-        }
+        here = follow_link(target, here, &found, &name, &mut rest)?;
     }
     Ok(here)
-}
-
-/// What a symbolic link leads to.
-enum Followed {
-    Text(Vec<u8>),
-    Object(Object),
 }
 
 /// Puts the components of `path` on top of `rest`. After a slash at the end an empty one follows: what
@@ -142,35 +128,42 @@ pub(super) fn hold(from: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Resu
         .and_then(Object::of)
 }
 
-/// Reads the link `found`, the entry `name` of `directory`, as the target would.
-fn read_link(
+/// Follows the link `found`, the entry `name` of `here`, as the target would. Returns where `rest` goes on, on top of which
+/// the link's own components are put.
+fn follow_link(
     target: Target,
-    directory: &Object,
+    here: Object,
     found: &Object,
     name: &[u8],
-) -> Result<Followed, Lost> {
-    if found.is_on_proc()? {
-        if directory.identity().1 == PROC_ROOT_INODE {
-            match name {
-                b"self" => return Ok(Followed::Text(target.process()?.to_string().into_bytes())),
-                b"thread-self" => {
-                    let thread = target.thread().as_raw_nonzero();
-                    let text = format!("{}/task/{thread}", target.process()?);
-                    return Ok(Followed::Text(text.into_bytes()));
-                }
-                _ => {}
-            }
-        } else if let Some(process) = proc::owner(directory.path()?) {
-            // The links beneath a process lead straight to an object.
-            return if target.has_thread(process) {
-                Ok(Followed::Object(hold(directory.as_fd(), name, OFlags::empty())?))
-            } else {
-                Err(Lost::ToLandlock(LandlockReason::OutOfSight))
-            };
+    rest: &mut Vec<Vec<u8>>,
+) -> Result<Object, Lost> {
+    let is_on_proc = found.is_on_proc()?;
+    let is_at_top = is_on_proc && here.identity().1 == PROC_ROOT_INODE;
+    let text = match name {
+        b"self" if is_at_top => target.process()?.to_string().into_bytes(),
+        b"thread-self" if is_at_top => {
+            let thread = target.thread().as_raw_nonzero();
+            format!("{}/task/{thread}", target.process()?).into_bytes()
         }
+        _ => {
+            // The links beneath a process lead straight to an object.
+            if is_on_proc
+                && !is_at_top
+                && let Some(process) = proc::owner(here.path()?)
+            {
+                return match target.has_thread(process) {
+                    true => Ok(hold(here.as_fd(), name, OFlags::empty())?),
+                    false => Err(Lost::ToLandlock(LandlockReason::OutOfSight)),
+                };
+            }
+            fs::readlinkat(found, c"", Vec::new())?.into_bytes()
+        }
+    };
+    if text.is_empty() {
+        return Err(Errno::NOENT.into());
     }
-    let text = fs::readlinkat(found, c"", Vec::new())?.into_bytes();
-    if text.is_empty() { Err(Errno::NOENT.into()) } else { Ok(Followed::Text(text)) }
+    push(rest, &text);
+    Ok(if text.starts_with(b"/") { root()? } else { here })
 }
 
 #[cfg(test)]
