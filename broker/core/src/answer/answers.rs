@@ -82,11 +82,6 @@ impl Judges {
     pub fn have_shared_memory(&self) -> bool {
         self.shared.is_some()
     }
-
-    /// Whether each fork is notified, so that it can be counted.
-    pub(crate) fn count_forks(&self) -> bool {
-        self.limits.as_ref().is_some_and(|limits| limits.counts_forks())
-    }
 }
 
 /// Answers the calls of one sandbox.

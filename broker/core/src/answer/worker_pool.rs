@@ -131,7 +131,13 @@ impl WorkerPool {
                         if call.is_some_and(|call| call.can_wait()) && pass_on(Wait::Bounded) {
                             self.answerer.answer(request, call, FIRST);
                         } else {
-                            self.watched(turn, || self.answerer.answer(request, call, FIRST));
+                            // That seldom has to wait: for the lock of an inode or a directory, which a long write or
+                            // a slow file system holds, for the other end of a FIFO, or for a peer although the
+                            // broker asked not to wait. If it does, another thread receives after a moment; to have
+                            // one wake up each time would cost more than what is done.
+                            let number = self.watch.begin(turn);
+                            self.answerer.answer(request, call, FIRST);
+                            self.watch.end(number);
                         }
                     }
                     Ok(None) if self.listener.is_orphaned() => return,
@@ -141,16 +147,6 @@ impl WorkerPool {
                 }
             }
         }
-    }
-
-    /// Does what seldom has to wait: for the lock of an inode or a directory, which a long write or a
-    /// slow file system holds, for the other end of a FIFO, or for a peer although the broker asked
-    /// not to wait. If it does, another thread receives after a moment; to have one wake up each time
-    /// would cost more than what is done.
-    fn watched(&self, turn: u64, work: impl FnOnce()) {
-        let number = self.watch.begin(turn);
-        work();
-        self.watch.end(number);
     }
 
     fn is_over(&self, turn: u64) -> bool {

@@ -86,7 +86,8 @@ impl Watched {
     pub fn of(reports: Reports, judges: &Judges, features: Features) -> Self {
         let view = &judges.view;
         let leaves_files = matches!(reports, Reports::Network | Reports::Nothing);
-        let spares = leaves_files && features.contains(Features::SCOPES) && !judges.count_forks();
+        let counts_forks = judges.limits.as_ref().is_some_and(|limits| limits.counts_forks());
+        let spares = leaves_files && features.contains(Features::SCOPES) && !counts_forks;
         Self {
             reads: reports == Reports::All || !view.leaves_reads(),
             changes: !(spares && view.leaves_changes()),

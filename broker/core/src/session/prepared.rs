@@ -162,8 +162,8 @@ impl Prepared {
         let (mut view, ruleset) =
             files::compile(files, mounts, *features, confines_network, reserve)?;
         view.shared_input = *shared_input;
-        let [temporary, memory] = own.each_ref().map(|own| own.as_ref().map(Scratch::path));
-        view.temporary = temporary.map(Path::to_owned);
+        let [temporary, memory] = own.each_ref().map(|own| own.as_ref().map(|own| &own.path));
+        view.temporary = temporary.cloned();
         // Where the policy denies to write there, nothing of it is the command's own.
         let memory = memory.filter(|path| view.rules.access(path).write);
         let shared = memory.and_then(|path| Shared::of(path).ok()).map(Arc::new);

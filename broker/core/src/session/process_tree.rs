@@ -130,7 +130,7 @@ impl ProcessTree {
         let Some(signal) = self.stopped_by.filter(|_| self.status.is_none()) else {
             return Ok(false);
         };
-        let is_continued = self.job.stop(signal, self.signals.take_told_to_stop())?;
+        let is_continued = self.job.stop(signal, self.signals.told_to_stop.take())?;
         if is_continued {
             // wait(2) may not tell any more that it was continued: a process that exits has forgotten that.
             self.stopped_by = None;

@@ -42,7 +42,7 @@ pub(super) type Waiting = JoinHandle<Option<(Scratch, Reserve)>>;
 pub(crate) struct Scratch {
     held: RunDirectory,
     /// What the command may write of it.
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Scratch {
@@ -70,7 +70,7 @@ impl Scratch {
         };
         match made {
             Ok(scratch) => {
-                policy.files.allow_write.push(scratch.path().to_owned());
+                policy.files.allow_write.push(scratch.path.clone());
                 Ok(Some(scratch))
             }
             Err(reason) if policy.built_in => Err(Failure::Internal("TMPDIR", reason)),
@@ -189,10 +189,6 @@ impl Scratch {
         }
         Err(Errno::AGAIN)
     }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 /// Has a thread remove some of what killed runs of this user left beside these directories: a disk that has much to do takes
@@ -253,7 +249,7 @@ impl Drop for Scratch {
             let _ = fs::rmdir(&self.path);
         }
         if let Err(errno) = self.held.remove(&mut no_limit) {
-            let path = self.path().display();
+            let path = self.path.display();
             let message = format!("cannot remove all of {path}: {}", strerror(errno));
             warn("TMPDIR", &message);
         }

@@ -19,8 +19,8 @@ const FAULTS: [Signal; 7] = {
 #[derive(Debug)]
 pub(super) struct Signals {
     descriptor: SignalFd,
-    /// The broker was told to stop, and since then neither stopped nor was told to continue.
-    told_to_stop: Cell<bool>,
+    /// The broker was told to stop, and since then neither stopped nor was told to continue; taken when it is asked.
+    pub(super) told_to_stop: Cell<bool>,
 }
 
 impl Signals {
@@ -63,11 +63,6 @@ impl Signals {
             }
         }
         Ok(is_continued)
-    }
-
-    /// Whether the broker was told to stop; asked once.
-    pub(super) fn take_told_to_stop(&self) -> bool {
-        self.told_to_stop.take()
     }
 }
 
