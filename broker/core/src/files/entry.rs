@@ -8,7 +8,7 @@
 //! symlink(2), unlink(2), rename(2), link(2), truncate(2), path_resolution(7).
 
 use super::path::{self, Base, IsGranted};
-use super::walk::Lost;
+use super::walk::{Lost, NO_ENTRY};
 use crate::call::decode::PathArg;
 use kernel::identity::{HELD, identity};
 use kernel::limits;
@@ -37,7 +37,7 @@ impl Entry {
     /// Follows the path of `arg` up to its last component, unless the directory `is_granted`.
     ///
     /// # Errors
-    /// As [`path::resolve_from`]; [`Lost::NoEntry`] for a path that names none, such as `a/..`.
+    /// As [`path::resolve_from`]; [`NO_ENTRY`] for a path that names none, such as `a/..`.
     pub(crate) fn resolve(
         target: Target,
         arg: PathArg,
@@ -55,7 +55,7 @@ impl Entry {
         path: &[u8],
         is_granted: IsGranted<'_>,
     ) -> Result<Self, Lost> {
-        let (above, _) = path::split(path).ok_or(Lost::NoEntry)?;
+        let (above, _) = path::split(path).ok_or(NO_ENTRY)?;
         let last = path[above.len()..].to_vec();
         // The kernel asks for the right to search the directory before it looks at another path.
         let above = [above, b"."].concat();

@@ -164,7 +164,6 @@ impl Judge {
         let judge = || match looked() {
             Ok(task) => Ok(task),
             Err(Lost::ToLandlock(reason)) => Err(reason),
-            Err(Lost::NoEntry) => Err(LandlockReason::Futile),
             Err(Lost::Changed) => Err(LandlockReason::DeniedAnyway),
             // This is about the broker.
             Err(Lost::Errno(Errno::PERM | Errno::ACCESS)) if target.hides() => {

@@ -6,7 +6,7 @@ use super::path::{self, IsGranted, NOTHING};
 use super::task::{Task, refuse_across, refuse_write};
 use super::verdict::LandlockReason;
 use super::view::{Decider, View};
-use super::walk::{GRANTED, Lost};
+use super::walk::{GRANTED, Lost, NO_ENTRY};
 use crate::call::decode::PathArg;
 use kernel::identity::{HELD, known};
 use kernel::long_paths;
@@ -242,7 +242,7 @@ pub(crate) fn judge_link(
         path::resolve(target, old.directory, &path, follow | empty).map_err(must_answer)?;
     let entry = match Entry::resolve(target, new, NOTHING) {
         // It ends in no name that could be made.
-        Err(Lost::NoEntry) if by_descriptor => {
+        Err(NO_ENTRY) if by_descriptor => {
             let path = target.read_path(new.path)?;
             path::resolve(target, new.directory, &path, AtFlags::empty())?;
             return Err(Errno::EXIST.into());

@@ -24,15 +24,15 @@ const PROC_ROOT_INODE: u64 = 1;
 pub(crate) enum Lost {
     /// The kernel says so: the target would get this error.
     Errno(Errno),
-    /// The path ends in what no call can make, move or remove: `.`, `..`, or the root.
-    NoEntry,
-    /// What it led to has lost that name since, and has others.
+    /// What a path led to has lost that name since, and has others.
     Changed,
     /// Landlock decides. Out of sight is what a path leads to through what another process holds, or what answers
     /// according to who asks: the broker would see other things there than the target.
     ToLandlock(LandlockReason),
 }
 
+/// A path ends in what no call can make, move or remove: `.`, `..`, or the root.
+pub(super) const NO_ENTRY: Lost = Lost::ToLandlock(LandlockReason::Futile);
 /// A path leads to where Landlock grants what is asked: nothing more need be looked at.
 pub(super) const GRANTED: Lost = Lost::ToLandlock(LandlockReason::Granted);
 
@@ -49,7 +49,6 @@ impl From<Lost> for Errno {
             // Only changes that `judge_change` judges, and questions, are left to Landlock. Anyone else would get the
             // refusal, not the object.
             Lost::ToLandlock(_) => Self::ACCESS,
-            Lost::NoEntry => Self::INVAL,
             Lost::Changed => Self::AGAIN,
         }
     }
