@@ -50,7 +50,7 @@ impl Builder {
             | FileAccess::WRITE_FILE
             | FileAccess::IOCTL_DEV
             | FileAccess::TRUNCATE;
-        self.grant_always(object, access, path, |kind| kind == FileType::CharacterDevice)
+        self.grant_always(object, access, path, &[FileType::CharacterDevice])
     }
 
     /// A device that the policy names, or a directory of them, may be asked what devices are asked
@@ -85,9 +85,8 @@ impl Builder {
             if mode.contains(OFlags::PATH) || is_anonymous(stream) {
                 continue;
             }
-            self.grant_always(stream, access, Path::new(path), |kind| {
-                matches!(kind, FileType::RegularFile | FileType::CharacterDevice | FileType::Fifo)
-            })?;
+            let kinds = [FileType::RegularFile, FileType::CharacterDevice, FileType::Fifo];
+            self.grant_always(stream, access, Path::new(path), &kinds)?;
         }
         Ok(())
     }
@@ -97,11 +96,11 @@ impl Builder {
         object: BorrowedFd<'_>,
         access: FileAccess,
         path: &Path,
-        is_fit: impl Fn(FileType) -> bool,
+        kinds: &[FileType],
     ) -> Result<(), Failure> {
         let Ok(stat) = fs::fstat(object) else { return Ok(()) };
         let linked = stat.st_nlink > 0;
-        if linked && is_fit(FileType::from_raw_mode(stat.st_mode)) {
+        if linked && kinds.contains(&FileType::from_raw_mode(stat.st_mode)) {
             self.add(object, false, access, path)?;
             let read = access.contains(FileAccess::READ_FILE);
             let write = access.contains(FileAccess::WRITE_FILE);

@@ -14,8 +14,8 @@ use rules::files::Files;
 use rules::git_links::GitLinks;
 use rules::memory;
 use rules::paths::{Access, Cursor, Kind, Rules};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, FileType, Stat};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FileType, Stat};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -227,13 +227,12 @@ impl View {
 
     /// Whether the directory `path` may be listed though what others make in it may not be read: it was so at launch, or
     /// is one that was missing on the way to what may be made.
-    pub fn is_listable(&self, path: &Path, directory: impl AsFd) -> bool {
+    pub fn is_listable(&self, path: &Path, directory: &Object) -> bool {
         let known = self.grants.unlistable.get(path);
-        let is_directory = |found: Stat| FileType::from_raw_mode(found.st_mode).is_dir();
-        known.is_some_and(|known| Origin::of(&directory).is_ok_and(|origin| origin == *known))
+        known.is_some_and(|known| Origin::of(directory).is_ok_and(|origin| origin == *known))
             || self.leads_to_missing(path)
                 && self.rules.access(path).read
-                && fs::fstat(directory).is_ok_and(is_directory)
+                && directory.kind() == FileType::Directory
     }
 
     /// Whether Landlock lets what is named `path` be written.
