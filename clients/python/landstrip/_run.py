@@ -79,10 +79,13 @@ class Process:
     def end(self) -> None:
         """Asks the command to end, kills it two seconds later, and returns when it has ended."""
         self._popen.terminate()
-        self._thread.join(GRACE)
-        if self._thread.is_alive():
-            self._popen.kill()
-            self._thread.join()
+        try:
+            self._thread.join(GRACE)
+        finally:
+            # Also where a second Ctrl-C ends the waiting: nobody may come back for it.
+            if self._thread.is_alive():
+                self._popen.kill()
+        self._thread.join()
 
     def grant(self, key: str, value: str) -> Granted:
         """With ``on_ask``: adds a rule for the rest of the run."""

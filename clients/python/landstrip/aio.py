@@ -99,7 +99,12 @@ class Process:
     async def end(self) -> None:
         """Asks the command to end, kills it two seconds later, and returns when it has ended."""
         self._ask_to_end()
-        await self._gone()
+        try:
+            await self._gone()
+        except BaseException:
+            # Cancelled once more: the loop may not last until the command would be killed.
+            self.kill()
+            raise
 
     async def grant(self, key: str, value: str) -> Granted:
         """With ``on_ask``: adds a rule for the rest of the run."""

@@ -249,6 +249,39 @@ class Own(unittest.TestCase):
 
         asyncio.run(body())
 
+    def test_who_does_not_wait_for_the_end_leaves_no_command(self) -> None:
+        command = ["sh", "-c", "trap '' TERM; echo $$ > made; mv made ready; while :; do sleep 0.1; done"]
+        options: Dict[str, Any] = {**self.options, "policy": {"filesystem": {"allowWrite": ["."]}}}
+        ready = pathlib.Path(self.world.path("work/ready"))
+
+        def is_gone() -> bool:
+            process = int(ready.read_text())
+            ready.unlink()
+            deadline = time.monotonic() + 60
+            while pathlib.Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            return not pathlib.Path(f"/proc/{process}").exists()
+
+        async def body() -> None:
+            task = asyncio.ensure_future(aio.run(command, **options))
+            while not ready.exists():
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.sleep(0.1)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(body())
+        self.assertTrue(is_gone())
+        process = landstrip.spawn(command, **options)
+        while not ready.exists():
+            time.sleep(0.01)
+        with mock.patch.object(process._thread, "join", side_effect=KeyboardInterrupt):
+            self.assertRaises(KeyboardInterrupt, process.end)
+        self.assertEqual(process.wait().status, 137)
+        self.assertTrue(is_gone())
+
     def test_many_run_at_once_in_one_loop(self) -> None:
         async def body() -> List[int]:
             runs = [aio.run(["sh", "-c", f"exit {number}"], policy={}, **self.options) for number in range(10)]
