@@ -471,6 +471,13 @@ impl Running {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("signal to landstrip");
     }
 
+    /// The same by a name or number, for those that the C library keeps for itself.
+    pub fn signal_named(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        let status = std::process::Command::new("sh").args(["-c", &kill]).status();
+        assert!(status.is_ok_and(|status| status.success()), "{kill}");
+    }
+
     /// What the command has written to standard output so far.
     pub fn stdout(&self) -> String {
         self.stdout.text()

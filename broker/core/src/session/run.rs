@@ -6,6 +6,7 @@ use super::launch::Tool;
 use super::launch_channel::{ChildMessage, LaunchChannel};
 use super::process_tree::ProcessTree;
 use super::scratch::{Scratch, remove_stale_beside};
+use super::signals::Signals;
 use crate::answer::answers::{Answerer, Judges};
 use crate::answer::worker_pool::WorkerPool;
 use crate::ask::{Job, attend_proxy};
@@ -40,6 +41,7 @@ pub(super) fn until_end(
     traps: &Arc<Traps>,
     scratches: &[Scratch],
 ) -> Result<i32, Failure> {
+    Signals::mask().map_err(|errno| Failure::system("signals", errno))?;
     let child = Some(child);
     let mut run = Run { child, tool, confined: false, pool: None, jobs: Vec::new(), judges, traps };
     let mut chore = Some(scratches).filter(|scratches| !scratches.is_empty());

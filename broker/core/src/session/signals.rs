@@ -3,7 +3,7 @@
 use super::job::Job;
 use kernel::kill;
 use nix::libc;
-use nix::sys::signal::{self, SigmaskHow, Signal};
+use nix::sys::signal::{self, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno};
@@ -27,14 +27,20 @@ impl Signals {
     /// Blocks the signals and opens the descriptor. The launcher has blocked all of them for the
     /// guardian. The command was cloned before and keeps the caller's mask and dispositions.
     pub(super) fn block() -> io::Result<Self> {
-        let set = kill::all_but(&FAULTS);
         // An ignored SIGCHLD, which a caller can leave behind, would make the kernel reap the command
         // and lose its status.
         kill::reset(Signal::SIGCHLD)?;
-        signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&set), None).map_err(errno)?;
+        let set = Self::mask()?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         let descriptor = SignalFd::with_flags(&set, flags).map_err(errno)?;
         Ok(Self { descriptor, told_to_stop: Cell::new(false) })
+    }
+
+    /// Blocks them in the calling thread and those that it begins: as the first one begins, musl lets 34 through again.
+    pub(super) fn mask() -> io::Result<SigSet> {
+        let set = kill::all_but(&FAULTS);
+        signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&set), None).map_err(errno)?;
+        Ok(set)
     }
 
     /// Passes on to the command of `job` what was sent to the broker. Returns whether that continued it.
