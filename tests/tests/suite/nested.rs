@@ -176,7 +176,8 @@ fn a_check_inside_a_sandbox_says_whether_anything_would_run_there() {
             // The proxy of the one around, which nothing inside may be led to without a broker.
             let with = outer.run(words.clone());
             with.is_error(125, "Internal", "inside another sandbox");
-            assert_eq!(with.stderr.contains("or unset HTTP_PROXY, SOCKS_PROXY"), runs, "{with:#?}");
+            let all = "or unset HTTP_PROXY, http_proxy, SOCKS_PROXY, socks_proxy";
+            assert_eq!(with.stderr.contains(all), runs, "{with:#?}");
             outer.run_outside(words).succeeds();
         }
     }

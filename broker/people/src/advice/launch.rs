@@ -194,7 +194,7 @@ impl<'a> Written<'a> {
     }
 
     /// The caller's variables that alone are why it needs a broker: they open the ports of proxies, as landstrip's own.
-    fn variables_in_the_way(&self) -> Vec<&'static str> {
+    fn variables_in_the_way(&self) -> Vec<String> {
         let network = &self.policy.network;
         let without = Network { http_proxy_port: None, socks_proxy_port: None, ..network.clone() };
         if self.needs_broker_with(&without) {
@@ -206,7 +206,10 @@ impl<'a> Written<'a> {
             port.is_some() && caller.as_ref().and_then(CallerProxy::loopback_port) == *port
         };
         let theirs = ports.iter().filter(|port| is_theirs(port));
-        theirs.filter_map(|(caller, _)| Some(caller.as_ref()?.variable)).collect()
+        let names = theirs.filter_map(|(caller, _)| Some(caller.as_ref()?.variable));
+        // Without the one that counts the other would.
+        let both = names.flat_map(|name| [name.to_uppercase(), name.to_lowercase()]);
+        both.filter(|name| std::env::var_os(name).is_some()).collect()
     }
 
     /// What of it nobody would hold the command to, or would refuse it altogether, where no system calls are watched.
