@@ -3,7 +3,7 @@
 
 use super::git_index::{Links, links};
 use super::git_settings::Settings;
-use super::repositories::{LENGTH_MAX, contents, regular};
+use super::repositories::{self, LENGTH_MAX, contents, regular};
 use kernel::threads::lock;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,10 +13,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How much of all indexes together, and of a file `.git`, is read. A run can leave indexes of any size in many work
-/// trees, which later ones would read for minutes.
+/// How much of all indexes together is read. A run can leave indexes of any size in many work trees, which later ones
+/// would read for minutes.
 pub const INDEXES_MAX: u64 = 1 << 28;
-const LINK_MAX: u64 = 1 << 12;
 /// Most submodules that are looked for: in submodules there are others.
 const SUBMODULES_MAX: usize = 1024;
 
@@ -24,9 +23,9 @@ const SUBMODULES_MAX: usize = 1024;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Submodule {
     pub top: PathBuf,
-    /// Its repository, a canonical path; none if it is not there.
-    pub git: Option<PathBuf>,
-    /// That lies where git puts those of submodules, in a repository around it.
+    /// The directories of its repository, canonical paths, that of its index first; none if it is not there.
+    pub directories: Vec<PathBuf>,
+    /// They lie where git puts those of submodules, in a repository around it.
     pub(super) is_usual: bool,
 }
 
@@ -61,10 +60,10 @@ impl Indexes {
     }
 }
 
-/// The submodules of the work tree at `top`, with theirs; nothing if an index of these cannot be read, or is larger than
-/// what is `left` to be read, at first [`INDEXES_MAX`]. `indexes` are those that were read before.
+/// The submodules of the work tree at `top`, with theirs; nothing if an index of these, or what leads to it, cannot be read,
+/// or is larger than what is `left` to be read, at first [`INDEXES_MAX`]. `indexes` are those that were read before.
 pub fn find(top: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Submodule>> {
-    let Some(git) = directory(&top.join(".git")) else { return Some(Vec::new()) };
+    let Some(git) = directories(top)?.into_iter().next() else { return Some(Vec::new()) };
     let mut usual = vec![git.join("modules")];
     let mut pending = vec![(top.to_owned(), git)];
     let mut found = Vec::new();
@@ -81,14 +80,14 @@ pub fn find(top: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Submodu
                 }
                 continue;
             }
-            let git = directory(&top.join(".git"));
-            let is_usual =
-                git.as_ref().is_some_and(|git| usual.iter().any(|place| git.starts_with(place)));
-            if let Some(git) = &git {
+            let directories = directories(&top)?;
+            let is_in_usual = |git: &PathBuf| usual.iter().any(|place| git.starts_with(place));
+            let is_usual = !directories.is_empty() && directories.iter().all(is_in_usual);
+            if let Some(git) = directories.first() {
                 usual.push(git.join("modules"));
                 pending.push((top.clone(), git.clone()));
             }
-            found.push(Submodule { top, git, is_usual });
+            found.push(Submodule { top, directories, is_usual });
         }
     }
     Some(found)
@@ -96,16 +95,18 @@ pub fn find(top: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Submodu
 
 /// The submodules that `.gitmodules` of the work tree at `top` names: a command can take them out of the index.
 pub(super) fn registered(top: &Path) -> Vec<Submodule> {
-    let own = directory(&top.join(".git")).map(|git| git.join("modules"));
+    let own = directories(top).unwrap_or_default().into_iter().next();
+    let usual = own.map(|git| git.join("modules"));
     let text = contents(&top.join(".gitmodules"), LENGTH_MAX);
     let named =
         Settings::of(&text).filter(|(key, name)| key == b"submodule.path" && is_beneath(name));
     let submodule = |(_, name): (_, Vec<u8>)| {
         let top = top.join(OsStr::from_bytes(&name));
-        let git = directory(&top.join(".git"));
-        let is_usual =
-            git.as_ref().zip(own.as_ref()).is_some_and(|(git, own)| git.starts_with(own));
-        Submodule { top, git, is_usual }
+        let directories = directories(&top).unwrap_or_default();
+        let is_in_usual =
+            |git: &PathBuf| usual.as_ref().is_some_and(|usual| git.starts_with(usual));
+        let is_usual = !directories.is_empty() && directories.iter().all(is_in_usual);
+        Submodule { top, directories, is_usual }
     };
     named.take(SUBMODULES_MAX).map(submodule).collect()
 }
@@ -132,14 +133,16 @@ fn is_beneath(name: &[u8]) -> bool {
     !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// The directory that is called `git`, or that a file of this name leads to.
-fn directory(git: &Path) -> Option<PathBuf> {
-    if git.metadata().ok()?.is_dir() {
-        return git.canonicalize().ok();
-    }
-    let text = contents(git, LINK_MAX);
-    let target = text.strip_prefix(b"gitdir:")?.trim_ascii();
-    git.parent()?.join(OsStr::from_bytes(target)).canonicalize().ok()
+/// The directories of the repository of the work tree at `top`, as git finds them; nothing if what leads there is too long
+/// to be read.
+fn directories(top: &Path) -> Option<Vec<PathBuf>> {
+    let is_read = |name: PathBuf| {
+        name.metadata().map_or(true, |found| !found.is_file() || found.len() < LENGTH_MAX)
+    };
+    let all = repositories::of(top).into_iter().filter(|path| path.is_dir());
+    let all: Vec<_> = all.filter_map(|path| path.canonicalize().ok()).collect();
+    let mut ways = all.iter().map(|git| git.join("commondir")).chain([top.join(".git")]);
+    ways.all(is_read).then_some(all)
 }
 
 #[cfg(test)]
@@ -148,6 +151,35 @@ mod tests {
     use super::*;
     use kernel::test_directory::TestDirectory;
     use std::time::SystemTime;
+
+    #[test]
+    fn the_repository_of_a_submodule_is_the_one_that_git_takes() {
+        let dir = TestDirectory::new();
+        for name in ["m ", "m", "common"] {
+            dir.directory(&format!("d/{name}"));
+        }
+        dir.directory("t/s");
+        let long = format!("gitdir: {}../../d/m\n", "./".repeat(3000));
+        for (text, expected) in [
+            ("gitdir: ../../d/m\r\n", &["d/m"][..]),
+            ("gitdir: ../../d/m \n", &["d/m "]),
+            ("gitdir: ../../d/m\0 ", &["d/m"]),
+            (&long, &["d/m"]),
+            ("gitdir:../../d/m\n", &[]),
+            ("gitdir: ../../d/missing\n", &[]),
+        ] {
+            dir.file("t/s/.git", text);
+            let expected = expected.iter().map(|name| dir.path(name)).collect();
+            assert_eq!(directories(&dir.path("t/s")), Some(expected), "{text:?}");
+        }
+        // Its settings may lie elsewhere.
+        dir.file("t/s/.git", "gitdir: ../../d/m\n");
+        dir.file("d/m/commondir", "../common\n");
+        let both = ["d/m", "d/common"].map(|name| dir.path(name)).to_vec();
+        assert_eq!(directories(&dir.path("t/s")), Some(both));
+        dir.file("t/s/.git", &format!("gitdir: ../../d/m{}", "\n".repeat(1 << 20)));
+        assert_eq!(directories(&dir.path("t/s")), None);
+    }
 
     #[test]
     fn indexes_are_read_as_far_as_is_left_for_all_of_them() {

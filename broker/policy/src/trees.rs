@@ -167,7 +167,7 @@ fn submodules_of(
         let mut all = submodules::registered(&tree);
         all.retain(|it| found.iter().all(|known| known.top != it.top));
         let all = found.into_iter().chain(all).filter(|it| may_change(&it.top));
-        for Submodule { top, git, is_usual } in all {
+        for Submodule { top, directories, is_usual } in all {
             let name = top.join(".git");
             let kind = name.symlink_metadata().map(|found| found.file_type());
             if kind.as_ref().is_ok_and(|kind| !kind.is_dir()) {
@@ -177,7 +177,7 @@ fn submodules_of(
                 Err(_) => denied.push((NEW_REPOSITORY, top)),
                 Ok(_) if is_usual => {}
                 Ok(_) if own.len() == SUBMODULES_MAX => {
-                    denied.extend([Some(top), git].into_iter().flatten().map(|it| (".", it)));
+                    denied.extend(directories.into_iter().chain([top]).map(|it| (".", it)));
                 }
                 Ok(_) => own.push(top),
             }

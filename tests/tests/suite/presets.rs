@@ -590,6 +590,22 @@ fn a_repository_that_git_enters_by_itself_is_named_at_the_end() {
             (format!("{make}{link}; echo x > .git/index"), "cannot be read"),
             (many(200 << 20), "cannot be read"),
             (many(1000), known),
+            // As git reads what leads to a repository, and to its settings: a blank is part of a name, a NUL ends it.
+            (
+                format!(
+                    "{make}{link}; mkdir d .git/modules .git/modules/m; mv sub/.git 'd/m '; ln -s ../.git/modules/m d/m; \
+                     echo 'gitdir: ../d/m ' > sub/.git"
+                ),
+                known,
+            ),
+            (format!("{make}{link}; mv sub/.git e; printf 'gitdir: ../e\\0x' > sub/.git"), known),
+            (
+                format!(
+                    "{make}{link}; mv sub/.git e; mkdir .git/sl; cp e/HEAD .git/sl; echo ../../e > .git/sl/commondir; \
+                     echo 'gitdir: ../.git/sl' > sub/.git"
+                ),
+                known,
+            ),
             (format!("{make}echo x > new; git add new"), ""),
             ("git commit -q --allow-empty -m x; echo x > main.c; git add .".to_owned(), ""),
             ("rm .git/index".to_owned(), ""),

@@ -7,7 +7,10 @@ use policy::callers::Caller;
 use policy::submodules;
 use rules::paths::{Rules, covers};
 use rules::policy::Policy;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What git obeys in a repository, or what leads to that.
+const OBEYED: [&str; 4] = ["commondir", "config", "config.worktree", "hooks"];
 
 /// What to say at the end of a run of `caller`, if a policy protects the settings of the repository there or in another tree,
 /// and git would enter others outside whose settings it does not protect.
@@ -32,7 +35,10 @@ pub fn entered(policy: &Policy, caller: &Caller) -> Option<String> {
         };
         let rules = Rules::new(files);
         for submodule in all {
-            if submodule.git.is_some_and(|git| rules.access(&git.join("config")).write) {
+            // Other settings can stand beside `config`, or take its place.
+            let is_open =
+                |git: &PathBuf| OBEYED.iter().any(|name| rules.access(&git.join(name)).write);
+            if submodule.directories.iter().any(is_open) {
                 let name = submodule.top.strip_prefix(work).unwrap_or(&submodule.top);
                 names.push(quote(&name.to_string_lossy()));
             }
