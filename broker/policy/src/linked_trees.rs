@@ -16,6 +16,8 @@ pub(super) const ITEM: &str = ".git";
 pub(super) const COMMON: &str = "worktrees/*/commondir";
 /// Most linked work trees that are protected as the one that the command starts in; the others are not written at all.
 const TREES_MAX: usize = 32;
+/// Most of a repository, there or not: each name takes a descriptor at launch, and a run can leave any number.
+const NAMES_MAX: usize = 1024;
 /// How much is read of a file that names one: a path (PATH_MAX) with what stands before it. A run can leave thousands.
 const NAMED_MAX: u64 = 1 << 13;
 /// What makes a directory a repository, or the top of a work tree.
@@ -35,9 +37,17 @@ pub(super) struct Linked {
 }
 
 /// Finds the work trees that `repositories` know and that are not among `known`.
-pub(super) fn find(repositories: &[PathBuf], known: &[PathBuf], writable: &[&Path]) -> Linked {
+///
+/// # Errors
+/// Returns the directory in which there are too many.
+pub(super) fn find(
+    repositories: &[PathBuf],
+    known: &[PathBuf],
+    writable: &[&Path],
+) -> Result<Linked, PathBuf> {
     let mut linked = Linked::default();
-    for (tree, back) in repositories.iter().flat_map(|repository| linked_to(repository)) {
+    let all: Result<Vec<_>, _> = repositories.iter().map(|it| linked_to(it)).collect();
+    for (tree, back) in all?.into_iter().flatten() {
         linked.names.push(back.clone());
         let around = writable.iter().filter(|root| tree.starts_with(root));
         let Some(root) = around.max_by_key(|root| root.as_os_str().len()) else { continue };
@@ -61,17 +71,23 @@ pub(super) fn find(repositories: &[PathBuf], known: &[PathBuf], writable: &[&Pat
         }
         linked.trees.push(tree);
     }
-    linked
+    Ok(linked)
 }
 
 /// The work trees that are linked to `repository`, if they are there, each with the file that names it.
-fn linked_to(repository: &Path) -> impl Iterator<Item = (PathBuf, PathBuf)> {
-    let listed = repository.join("worktrees").read_dir().into_iter().flatten().flatten();
-    listed.filter_map(|entry| {
+fn linked_to(repository: &Path) -> Result<Vec<(PathBuf, PathBuf)>, PathBuf> {
+    let directory = repository.join("worktrees");
+    let listed = directory.read_dir().into_iter().flatten().flatten();
+    let all: Vec<_> = listed.take(NAMES_MAX + 1).collect();
+    if all.len() > NAMES_MAX {
+        return Err(directory);
+    }
+    let linked = all.into_iter().filter_map(|entry| {
         let name = entry.path().join("gitdir");
         let tree = named_in(&name, "")?.parent()?.canonicalize().ok()?;
         tree.is_dir().then_some((tree, name))
-    })
+    });
+    Ok(linked.collect())
 }
 
 /// The repository of the working directory, if that is a linked work tree; none that holds the work tree or the home.
@@ -140,7 +156,7 @@ mod tests {
         dir.directory("out");
         let main = dir.path("main");
         let known = [main.clone()];
-        let linked = || find(&[dir.path("main/.git")], &known, &[&main]);
+        let linked = || find(&[dir.path("main/.git")], &known, &[&main]).unwrap();
         assert_eq!(linked().trees, [dir.path("main/trees/in")]);
         let back = |name: &str| dir.path(format!("main/.git/worktrees/{name}/gitdir"));
         let mut names = linked().names;
@@ -155,5 +171,18 @@ mod tests {
         dir.directory("main/trees/.git");
         assert_eq!(linked().removable, []);
         assert_eq!(linked().trees.len(), 1);
+    }
+
+    #[test]
+    fn too_many_names_are_an_error() {
+        let dir = TestDirectory::new();
+        let worktrees = dir.directory("main/.git/worktrees");
+        let git = [dir.path("main/.git")];
+        for number in 0..NAMES_MAX {
+            std::fs::create_dir(worktrees.join(number.to_string())).unwrap();
+        }
+        assert!(find(&git, &[], &[]).is_ok());
+        std::fs::create_dir(worktrees.join("one more")).unwrap();
+        assert_eq!(find(&git, &[], &[]).unwrap_err(), worktrees);
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn in_trees<'a>(
         let known: Vec<_> =
             tops.map(|top| top.join(".git")).chain(repositories.iter().cloned()).collect();
         let roots: Vec<&Path> = writable.iter().map(|(root, _)| *root).collect();
-        linked = linked_trees::find(&known, &trees, &roots);
+        linked = linked_trees::find(&known, &trees, &roots).map_err(too_much)?;
         repositories_of(&linked.trees, &mut names, &mut searched)
             .into_iter()
             .for_each(|path| push_new(&mut repositories, path));
