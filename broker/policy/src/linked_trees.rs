@@ -90,6 +90,15 @@ fn linked_to(repository: &Path) -> Result<Vec<(PathBuf, PathBuf)>, PathBuf> {
     Ok(linked.collect())
 }
 
+/// Work trees that git may be asked in: the one that a repository in `directories` is the usual one of, and those that are
+/// linked to it, if they are not too many.
+pub(super) fn beside(directories: &[PathBuf]) -> Vec<PathBuf> {
+    let linked = directories.iter().filter_map(|git| linked_to(git).ok()).flatten();
+    let usual =
+        directories.iter().filter(|git| git.ends_with(".git")).filter_map(|git| git.parent());
+    usual.map(Path::to_owned).chain(linked.map(|(tree, _)| tree)).collect()
+}
+
 /// The repository of the working directory, if that is a linked work tree; none that holds the work tree or the home.
 /// Each says so of the other: nobody who can write to one of them alone has named the other.
 pub(super) fn repository_of(caller: &Caller) -> Option<PathBuf> {

@@ -1,10 +1,13 @@
 //! The submodules that indexes of git name: `git status` at the top enters each that is there, and runs what the settings of
 //! its repository name. Reads the file system, changes nothing. Source: gitformat-index(5), gitsubmodules(7).
 
+use super::callers::Caller;
 use super::git_index::{Links, links};
 use super::git_settings::Settings;
+use super::linked_trees;
 use super::repositories::{self, LENGTH_MAX, contents, regular};
 use kernel::threads::lock;
+use rules::files::push_new;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +34,11 @@ pub struct Submodule {
 
 /// What was read of indexes, for as long as they stay what they are: each is asked about as a run begins and as it ends.
 #[derive(Debug, Default)]
-pub struct Indexes(Mutex<Vec<(Version, Vec<Vec<u8>>)>>);
+pub struct Indexes {
+    read: Mutex<Vec<(Version, Vec<Vec<u8>>)>>,
+    /// The tops of the work trees that were asked about.
+    tops: Mutex<Vec<PathBuf>>,
+}
 
 /// What changes with what is in a file: its device, inode, size and time of change.
 type Version = (u64, u64, u64, i64, i64);
@@ -46,7 +53,7 @@ impl Indexes {
         let found = index.metadata().ok()?;
         let version = (found.dev(), found.ino(), found.size(), found.ctime(), found.ctime_nsec());
         let known = |(known, _): &&(Version, _)| *known == version;
-        if let Some((_, names)) = lock(&self.0).iter().find(known) {
+        if let Some((_, names)) = lock(&self.read).iter().find(known) {
             return Some(Links { names: names.clone(), base: None });
         }
         let links = read()?;
@@ -54,7 +61,7 @@ impl Indexes {
         let is_old = UNIX_EPOCH.elapsed().is_ok_and(|now| now > changed + TICK);
         // The names of one that is split lie in another file too.
         if is_old && links.base.is_none() {
-            lock(&self.0).push((version, links.names.clone()));
+            lock(&self.read).push((version, links.names.clone()));
         }
         Some(links)
     }
@@ -63,6 +70,7 @@ impl Indexes {
 /// The submodules of the work tree at `top`, with theirs; nothing if an index of these, or what leads to it, cannot be read,
 /// or is larger than what is `left` to be read, at first [`INDEXES_MAX`]. `indexes` are those that were read before.
 pub fn find(top: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Submodule>> {
+    push_new(&mut lock(&indexes.tops), top.to_owned());
     let Some(git) = directories(top)?.into_iter().next() else { return Some(Vec::new()) };
     let mut usual = vec![git.join("modules")];
     let mut pending = vec![(top.to_owned(), git)];
@@ -109,6 +117,22 @@ pub(super) fn registered(top: &Path) -> Vec<Submodule> {
         Submodule { top, directories, is_usual }
     };
     named.take(SUBMODULES_MAX).map(submodule).collect()
+}
+
+/// The tops of the work trees whose indexes a run of `caller`, which may write to `writable`, may have changed: those around
+/// its directories and those asked about before, with what shares a repository with these now.
+pub fn tops(caller: &Caller, writable: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let trees = [&caller.cwd].into_iter().chain(writable);
+    let around = trees.flat_map(|tree| repositories::tops(tree));
+    let before = lock(&caller.indexes.tops).clone();
+    around.chain(before).for_each(|top| push_new(&mut all, top));
+    let mut directories = Vec::new();
+    all.iter()
+        .flat_map(|top| repositories::of(top))
+        .for_each(|git| push_new(&mut directories, git));
+    linked_trees::beside(&directories).into_iter().for_each(|top| push_new(&mut all, top));
+    all
 }
 
 /// The names of the submodules in the index of `repository`, as far as git would go there.
@@ -179,6 +203,31 @@ mod tests {
         assert_eq!(directories(&dir.path("t/s")), Some(both));
         dir.file("t/s/.git", &format!("gitdir: ../../d/m{}", "\n".repeat(1 << 20)));
         assert_eq!(directories(&dir.path("t/s")), None);
+    }
+
+    #[test]
+    fn each_work_tree_of_a_repository_is_one_whose_index_may_change() {
+        let dir = TestDirectory::new();
+        dir.directory("main/src");
+        for (name, tree) in [("in", "main/trees/in"), ("out", "out")] {
+            let git = format!("main/.git/worktrees/{name}");
+            let way = format!("gitdir: {}\n", dir.path(&git).display());
+            dir.file(&format!("{tree}/.git"), &way);
+            dir.file(&format!("{git}/commondir"), "../..\n");
+            let back = format!("{}/.git\n", dir.path(tree).display());
+            dir.file(&format!("{git}/gitdir"), &back);
+        }
+        let expected = ["main", "main/trees/in", "out"].map(|name| dir.path(name));
+        for cwd in ["main", "main/src", "main/trees/in", "out"] {
+            let mut found = tops(&Caller::new(dir.path(cwd), []), &[]);
+            found.sort();
+            assert_eq!(found, expected, "{cwd}");
+        }
+        // Whatever became of what led there.
+        let caller = Caller::new(dir.path("main"), []);
+        find(&dir.path("out"), &caller.indexes, &mut 1);
+        std::fs::remove_dir_all(dir.path("main/.git/worktrees")).unwrap();
+        assert_eq!(tops(&caller, &[]), [dir.path("main"), dir.path("out")]);
     }
 
     #[test]

@@ -58,6 +58,34 @@ fn agents_work_side_by_side_in_linked_work_trees() {
     });
 }
 
+/// One work tree can write the index of another, where git enters what it names.
+#[test]
+fn a_submodule_in_the_index_of_another_work_tree_is_named_at_the_end() {
+    for_each_user(|user| {
+        let make = "set -e; git init -q sub; git -C sub commit -q --allow-empty -m x; object=$(git -C sub rev-parse HEAD)";
+        let link = "git update-index --add --cacheinfo 160000,$object";
+        let in_main = "GIT_DIR=../../.git GIT_WORK_TREE=../..";
+        for (directory, script, named) in [
+            (".", "git status; git commit -q --allow-empty -m x".to_owned(), None),
+            ("trees/one", format!("{make}; {in_main} {link},trees/one/sub"), Some("\"sub\"")),
+            (".", format!("cd trees/one; {make}; {link},sub"), Some("\"trees/one/sub\"")),
+            (
+                ".",
+                format!("git worktree add -q new; cd new; {make}; {link},sub"),
+                Some("\"new/sub\""),
+            ),
+        ] {
+            let sandbox = host(user);
+            sandbox.sh_outside("git worktree add -q trees/one").succeeds();
+            let outcome = agent_in(&sandbox, directory, &script);
+            let told = outcome.succeeds().stderr.contains("git status outside obeys");
+            assert_eq!(told, named.is_some(), "{script}: {outcome:#?}");
+            let name = named.unwrap_or_default();
+            assert!(outcome.stderr.contains(name), "{script}: {outcome:#?}");
+        }
+    });
+}
+
 #[test]
 fn an_agent_adds_works_in_and_removes_a_linked_work_tree() {
     for_each_user(|user| {

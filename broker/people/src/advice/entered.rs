@@ -4,7 +4,7 @@
 
 use super::suggest::{list, quote};
 use policy::callers::Caller;
-use policy::submodules;
+use policy::{repositories, submodules};
 use rules::paths::{Rules, covers};
 use rules::policy::Policy;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ const OBEYED: [&str; 4] = ["commondir", "config", "config.worktree", "hooks"];
 pub fn entered(policy: &Policy, caller: &Caller) -> Option<String> {
     let work = &*caller.cwd;
     let files = &policy.files;
-    let trees = files.allow_write.iter().map(|tree| tree.as_path()).filter(|tree| *tree != work);
-    let is_kept = |tree: &&Path| covers(&files.deny_write, &tree.join(".git/config"));
-    let (mut names, mut left) = (Vec::new(), submodules::INDEXES_MAX);
-    for tree in [work].into_iter().chain(trees) {
-        let all = submodules::find(tree, &caller.indexes, &mut left);
+    let is_kept = |tree: &Path| {
+        let mut own = repositories::of(tree).into_iter();
+        own.any(|git| covers(&files.deny_write, &git.join("config")))
+    };
+    let (mut names, mut unread) = (Vec::new(), Vec::new());
+    let mut left = submodules::INDEXES_MAX;
+    for tree in submodules::tops(caller, &files.allow_write) {
+        let all = submodules::find(&tree, &caller.indexes, &mut left);
         // To compare paths with all rules takes longer than to look whether there is a repository.
         if all.as_ref().is_some_and(Vec::is_empty) || !is_kept(&tree) {
             continue;
         }
         let Some(all) = all else {
-            let shown = quote(&tree.to_string_lossy());
-            return Some(format!(
-                "the index of git in {shown}, or of a submodule there, cannot be read: see what \"git ls-files --stage\" \
-                 shows with mode 160000 before other commands of git"
-            ));
+            unread.push(quote(&tree.to_string_lossy()));
+            continue;
         };
         let rules = Rules::new(files);
         for submodule in all {
@@ -44,11 +44,20 @@ pub fn entered(policy: &Policy, caller: &Caller) -> Option<String> {
             }
         }
     }
-    (!names.is_empty()).then(|| {
+    let unread = (!unread.is_empty()).then(|| {
+        format!(
+            "the index of git in {}, or of a submodule there, cannot be read: see what \"git ls-files --stage\" shows \
+             with mode 160000 before other commands of git",
+            list(&unread)
+        )
+    });
+    let named = (!names.is_empty()).then(|| {
         format!(
             "git status outside obeys the settings of repositories that the index names as submodules and the command \
              may have written: {} (look at .git/config there, or git rm --cached them)",
             list(&names)
         )
-    })
+    });
+    let said: Vec<_> = unread.into_iter().chain(named).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
