@@ -1,6 +1,7 @@
 //! The index of git: which submodules it names. It is read piece by piece, since that of a large work tree has megabytes,
 //! and each launch reads it. Source: gitformat-index(5), and read-cache.c of git where that says more.
 
+use kernel::long_paths::PATH_MAX;
 use std::fs::File;
 use std::io::{Read, Seek};
 
@@ -9,6 +10,12 @@ const HASHES: [usize; 2] = [20, 32];
 /// How much is read at once, and most that an entry takes: what git writes there is a path (PATH_MAX).
 const PIECE: usize = 1 << 14;
 const ENTRY_MAX: usize = 1 << 13;
+/// Most names that are kept of an index, and bytes of these. A name goes on from the one before it: some bytes could stand for
+/// a path each.
+const NAMES_MAX: usize = 1 << 16;
+const BYTES_MAX: usize = 1 << 22;
+/// How many bytes that are read a byte of a name counts for: names are kept for the run.
+const KEPT: usize = 4;
 /// Flags of an entry: the length of its name, which is longer if all bits are set, and that there are more flags.
 const LENGTH: u16 = 0xfff;
 const EXTENDED: u16 = 0x4000;
@@ -27,7 +34,7 @@ pub(super) struct Links {
 }
 
 /// The submodules that `index` names; none if it is no index, is one of both kinds that differ, of which a command can
-/// have made the wrong one, or is larger than what is `left` to be read.
+/// have made the wrong one, or is larger than what is `left` to be read, as are the names, or these are too many.
 pub(super) fn links(mut index: &File, left: &mut u64) -> Option<Links> {
     let size = index.metadata().ok()?.len();
     *left = left.checked_sub(size)?;
@@ -36,6 +43,8 @@ pub(super) fn links(mut index: &File, left: &mut u64) -> Option<Links> {
         Pieces::of(index, size).links(hash)
     });
     let links = all.next()?;
+    let bytes: usize = links.names.iter().map(Vec::len).sum();
+    *left = left.checked_sub((KEPT * bytes).try_into().ok()?)?;
     all.all(|other| other == links).then_some(links)
 }
 
@@ -88,6 +97,7 @@ impl<R: Read> Pieces<R> {
         let size = self.left;
         self.skip(12)?;
         let (mut name, mut names, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bytes = 0;
         for _ in 0..count {
             let left = usize::try_from(self.left).ok()?;
             let (length, kind, is_whole) =
@@ -98,7 +108,9 @@ impl<R: Read> Pieces<R> {
                 // In one that is split, an entry without a name stands for one of the other.
                 let mut name = Some(name.clone()).filter(|name| !name.is_empty())?;
                 name.extend_from_slice(if kind == DIRECTORY { b"/" } else { b"" });
+                bytes += name.len();
                 names.push(name);
+                Some(()).filter(|()| names.len() <= NAMES_MAX && bytes <= BYTES_MAX)?;
             }
         }
         let base = self.base(hash, &starts, size - self.left)?;
@@ -144,7 +156,7 @@ fn are_all(blocks: &[u8], starts: &[u64]) -> bool {
 
 /// How long the entry at the beginning of `bytes` is, of which kind, and whether it has its whole name, as git reads it.
 /// That replaces or continues `name` where that matters: where there can be submodules, and where the next one continues it.
-/// None if there is none, and where versions of git would disagree.
+/// None if there is none, where versions of git would disagree, and if the name is longer than a path.
 fn entry(
     bytes: &[u8],
     hash: usize,
@@ -173,7 +185,7 @@ fn entry(
     if [SUBMODULE, DIRECTORY].contains(&kind) || version == 4 {
         name.extend_from_slice(own);
         // It would end there for some.
-        Some(()).filter(|()| !own.contains(&0))?;
+        Some(()).filter(|()| !own.contains(&0) && name.len() < PATH_MAX)?;
     }
     let end = begin + length;
     Some((if version == 4 { end + 1 } else { (end + 8) & !7 }, kind, is_whole))
@@ -333,6 +345,45 @@ mod tests {
         assert_eq!(of([6, 7, 6]), None);
         assert_eq!(of([6, 9, 6]), None);
         assert_eq!(of([6, 8, 2]), None);
+    }
+
+    #[test]
+    fn names_take_no_more_than_those_of_a_real_repository() {
+        let many: Vec<_> = (0..NAMES_MAX).map(|number| format!("deps/{number}")).collect();
+        let of = |names: &[String]| {
+            let entries: Vec<_> = names.iter().map(|name| (0o160_000, name.as_str())).collect();
+            parse(&index(&entries, b"", 20), 20).map(|found| found.len())
+        };
+        assert_eq!(of(&many), Some(NAMES_MAX));
+        assert_eq!(of(&[&many[..], &["one-more".to_owned()]].concat()), None);
+        let long = |count: usize, length: usize| of(&vec!["x".repeat(length); count]);
+        assert_eq!(long(BYTES_MAX >> 11, 1 << 11), Some(BYTES_MAX >> 11));
+        assert_eq!(long((BYTES_MAX >> 11) + 1, 1 << 11), None);
+        assert_eq!((long(1, PATH_MAX - 1), long(1, PATH_MAX)), (Some(1), None));
+        // They count as what is read, too.
+        let dir = kernel::test_directory::TestDirectory::new();
+        let whole = index(&[(0o160_000, "sub")], b"", 20);
+        std::fs::write(dir.path("index"), &whole).unwrap();
+        let read = |mut left: u64| links(&File::open(dir.path("index")).unwrap(), &mut left);
+        let size = whole.len() as u64;
+        assert_eq!((read(size + 12).is_some(), read(size + 11)), (true, None));
+    }
+
+    #[test]
+    fn a_name_goes_on_no_further_than_a_path() {
+        let of = |count: u32| {
+            let mut index = [&b"DIRC"[..], &4_u32.to_be_bytes(), &count.to_be_bytes()].concat();
+            for _ in 0..count {
+                let mut entry = vec![0; 24];
+                entry.extend(0o100_644_u32.to_be_bytes());
+                entry.resize(60, 0);
+                entry.extend(LENGTH.to_be_bytes());
+                index.extend([&entry[..], &[0], b"/x", &[0]].concat());
+            }
+            index.resize(index.len() + 20, 7);
+            parse(&index, 20)
+        };
+        assert_eq!((of(2000), of(2048)), (Some(Vec::new()), None));
     }
 
     #[test]
