@@ -4,9 +4,9 @@
 use super::repositories;
 use super::shell_words::{substituted, words};
 use kernel::locate::locate;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::iter;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,16 @@ pub(super) const ITEM: &str = ".envrc";
 const OF_MISE: [&str; 6] = ["", ".config", ".config/mise", ".config/mise/conf.d", ".mise", "mise"];
 /// What has the shell obey text that a line takes from the files that it names.
 const OBEYED: [&str; 5] = ["eval", "export $(", "export \"$(", "export `", "export \"`"];
-/// Most files that are read, how much of each, and of one line: what a command has left is to delay nobody.
+/// What is spent on the first tree, which the command starts in, and on each other: what a command has left is to delay
+/// nobody. In bytes of text, as which all else counts by the time that it takes, and in paths that are found. A script of
+/// some hundred lines takes a small part of the second.
+const FIRST: Left = Left { bytes: 1 << 22, paths: 1 << 12 };
+const OTHER: Left = Left { bytes: 1 << 18, paths: 1 << 8 };
+/// As how many bytes count a file that is read, a word that is looked up, and a path that is found.
+const FILE: usize = 1 << 12;
+const WORD: usize = 1 << 3;
+const PATH: usize = 1 << 6;
+/// Most variables that are followed, and files of mise's in a tree, how much of a file is read, and of one line.
 const FILES_MAX: usize = 32;
 const LENGTH_MAX: u64 = 1 << 16;
 const LINE_MAX: usize = 1 << 12;
@@ -55,18 +64,221 @@ const SETTINGS: [(&str, &[&str]); 17] = [
 ];
 
 /// What is loaded or run when somebody with this `home` enters one of `trees`: files that may be missing, and programs that
-/// are there. Nothing that lies where `may_change` says no.
+/// are there. Nothing that lies where `may_change` says no. A tree that this takes too long for is itself among them.
 pub(super) fn loaded(
     trees: &[PathBuf],
     home: Option<&Path>,
     may_change: impl Fn(&PathBuf) -> bool,
 ) -> Vec<PathBuf> {
     let home = home.and_then(Path::to_str).unwrap_or("~");
-    let all = trees.iter().flat_map(|tree| {
-        let of_mise = settings_of_mise(tree).flat_map(|file| of_mise(&text_of(&file), tree));
-        of_direnv(tree, home).into_iter().chain(of_mise)
-    });
-    all.filter(|path| locate(path).is_ok_and(|at| may_change(&at.path))).collect()
+    let (read, found) = (BTreeSet::new(), BTreeSet::new());
+    let mut search = Search { home, may_change, read, found, left: FIRST };
+    for tree in trees {
+        if search.of_direnv(tree).and_then(|()| search.of_mise(tree)).is_none() {
+            search.found.insert(tree.clone());
+        }
+        search.left = OTHER;
+    }
+    search.found.into_iter().collect()
+}
+
+/// What may be spent yet.
+struct Left {
+    bytes: usize,
+    paths: usize,
+}
+
+/// What was found in some trees. Its functions return nothing once there is nothing left.
+struct Search<'a, F> {
+    home: &'a str,
+    may_change: F,
+    /// The shell scripts that were read: what they load depends on where they are alone.
+    read: BTreeSet<PathBuf>,
+    found: BTreeSet<PathBuf>,
+    left: Left,
+}
+
+impl<F: Fn(&PathBuf) -> bool> Search<'_, F> {
+    fn spend(&mut self, bytes: usize) -> Option<()> {
+        let left = self.left.bytes.checked_sub(bytes);
+        self.left.bytes = left.unwrap_or(0);
+        left.map(|_| ())
+    }
+
+    fn add(&mut self, path: PathBuf) -> Option<()> {
+        self.spend(PATH)?;
+        let may_change = |path| locate(path).is_ok_and(|at| (self.may_change)(&at.path));
+        if !self.found.contains(&path) && may_change(&path) {
+            self.left.paths = self.left.paths.checked_sub(1)?;
+            self.found.insert(path);
+        }
+        Some(())
+    }
+
+    fn add_all(&mut self, paths: impl IntoIterator<Item = PathBuf>) -> Option<()> {
+        paths.into_iter().try_for_each(|path| self.add(path))
+    }
+
+    /// Adds what .envrc of `tree` loads, with all that the loaded files do. Those are shell scripts, of which the commands
+    /// that load something are known by their names, and other programs by the files that are named there.
+    fn of_direnv(&mut self, tree: &Path) -> Option<()> {
+        let mut pending = vec![tree.join(ITEM)];
+        while let Some(file) = pending.pop() {
+            self.spend(FILE)?;
+            // source_env(1) starts in the directory of the file.
+            let above = file.parent().unwrap_or(tree);
+            let place = above.canonicalize().unwrap_or_else(|_| above.to_owned());
+            if !self.read.insert(place.join(file.file_name().unwrap_or_default())) {
+                continue;
+            }
+            let text = with_values(&text_of(&file), self.home);
+            self.spend(text.len())?;
+            let lines = text.lines().map(first_of);
+            for line in lines.filter(|line| !line.trim_start().starts_with('#')) {
+                self.of_line(above, line, &mut pending)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Adds what a line of a shell script in `above` loads. The scripts among that are also added to `pending`.
+    fn of_line(&mut self, above: &Path, line: &str, pending: &mut Vec<PathBuf>) -> Option<()> {
+        self.spend(cost(line))?;
+        let is_obeyed = obeys(line);
+        for part in substituted(line).into_iter().chain([line]) {
+            let words = words_of(part);
+            self.spend(WORD * words.len())?;
+            if is_obeyed {
+                self.add_all(words.iter().filter_map(|word| obeyed(above, word)))?;
+            }
+            let commands = commands(part);
+            for (at, word) in words.iter().enumerate() {
+                let arguments = &words[at + 1..];
+                let named = arguments.first().map(String::as_str);
+                match word.as_str() {
+                    "dotenv" | "dotenv_if_exists" => {
+                        let named = named.unwrap_or(".env");
+                        self.add(above.join(named.replace(UNKNOWN, ".env")))?;
+                    }
+                    "source_env" | "source_env_if_exists" | "source" | "." => {
+                        let named = named.filter(|named| !named.contains(UNKNOWN));
+                        let Some(named) = named else { continue };
+                        let named = above.join(named);
+                        let named = if named.is_dir() { named.join(ITEM) } else { named };
+                        self.add(named.clone())?;
+                        pending.push(named);
+                    }
+                    // Sets which settings Vim reads in this directory: direnv-stdlib(1), use vim.
+                    "vim" | "use_vim" => self.add(above.join(named.unwrap_or(".vimrc.local")))?,
+                    word => {
+                        // path:./nix#dev, as `nix help flake` has it.
+                        let there = named.unwrap_or_default().split('#').next().unwrap_or_default();
+                        let there = above.join(there.rsplit(':').next().unwrap_or_default());
+                        for name in described(word, commands.contains(word)) {
+                            self.add_all([above.join(name), there.join(name)])?;
+                        }
+                        self.run(above, word, arguments)?;
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Adds what the files of mise's settings in `tree` load.
+    fn of_mise(&mut self, tree: &Path) -> Option<()> {
+        for file in settings_of_mise(tree) {
+            self.spend(FILE)?;
+            self.of_settings(&text_of(&file), tree)?;
+        }
+        Some(())
+    }
+
+    /// Adds what the text of one loads: what `source` and `file` name (`_.source`, `env_file`), and what else names a file
+    /// that is there, outside of its tasks, which are asked for by their names, and of plain variables.
+    fn of_settings(&mut self, text: &str, tree: &Path) -> Option<()> {
+        let (mut section, mut in_list) = ("", false);
+        for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+            self.spend(cost(line))?;
+            if line.starts_with('[') && !in_list {
+                section = line.trim_start_matches('[');
+                continue;
+            }
+            if section.starts_with("tasks") {
+                continue;
+            }
+            if in_list || ["file", "source"].iter().any(|key| line.contains(key)) {
+                let plain = without_templates(line);
+                for name in quoted(&plain) {
+                    match name.contains('*') {
+                        true => self.run(tree, name, &[])?,
+                        false => self.add(tree.join(name))?,
+                    }
+                }
+                let unquoted: String = plain.split(['"', '\'']).step_by(2).collect();
+                let syntax = unquoted.split('#').next().unwrap_or_default();
+                in_list = (in_list || syntax.contains('[')) && !syntax.contains(']');
+            }
+            let (words, is_obeyed) = (words_of(line), obeys(line));
+            self.spend(WORD * words.len())?;
+            for (at, word) in words.iter().enumerate() {
+                self.run(tree, word, &words[at + 1..])?;
+                if !section.starts_with("env") {
+                    let named = obeyed(tree, word).filter(|path| is_obeyed || path.is_file());
+                    self.add_all(named)?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Adds what is run because `word` is a path in the tree, a variable that names one, or a program that runs one of its
+    /// `arguments`; of a pattern all that lies beside it.
+    fn run(&mut self, tree: &Path, word: &str, arguments: &[String]) -> Option<()> {
+        if let Some((_, names)) = SETTINGS.iter().find(|(variable, _)| *variable == word) {
+            let place = arguments.first().filter(|place| !place.contains(UNKNOWN));
+            let Some(place) = place.map(|place| tree.join(place)) else { return Some(()) };
+            let beneath =
+                |name: &&str| if name.is_empty() { place.clone() } else { place.join(name) };
+            return self.add_all(names.iter().map(beneath));
+        }
+        let word = without_option(word);
+        let path = tree.join(word);
+        if interprets(word) {
+            // A line of nothing but interpreters names each of them for each.
+            self.spend(WORD * arguments.len())?;
+            let named = arguments.iter().map(|name| tree.join(name));
+            return self.add_all(named.filter(|path| path.is_file()));
+        }
+        if !word.contains('/') {
+            return Some(());
+        }
+        if word.contains('*') {
+            return self.add_matching(&path);
+        }
+        // Ruby takes its end for granted.
+        let paths = [path.with_extension("rb"), path];
+        self.add_all(paths.into_iter().filter(|path| is_script(path)))
+    }
+
+    /// Adds the scripts that lie beside `pattern`.
+    fn add_matching(&mut self, pattern: &Path) -> Option<()> {
+        let listed = pattern.parent().and_then(|around| around.read_dir().ok());
+        let files = listed.into_iter().flatten().flatten().take(FILES_MAX);
+        self.add_all(files.map(|entry| entry.path()).filter(|path| is_script(path)))
+    }
+}
+
+/// A line, as far as it is read.
+fn first_of(line: &str) -> &str {
+    let end = (0..=LINE_MAX.min(line.len())).rev().find(|end| line.is_char_boundary(*end));
+    &line[..end.unwrap_or(0)]
+}
+
+/// As how many bytes a line counts: each of these begins a part that is read as well, and can be as long.
+fn cost(line: &str) -> usize {
+    let parts = ["$(", "`", "{{"].map(|begin| line.matches(begin).count());
+    line.len() * (1 + parts.iter().sum::<usize>())
 }
 
 fn text_of(file: &Path) -> String {
@@ -74,64 +286,6 @@ fn text_of(file: &Path) -> String {
     let lines = text.split(|&byte| byte == b'\n').map(|line| &line[..line.len().min(LINE_MAX)]);
     let lines: Vec<_> = lines.map(String::from_utf8_lossy).collect();
     lines.join("\n")
-}
-
-/// What .envrc of `tree` loads, with all that the loaded files do. Those are shell scripts, of which the commands that
-/// load something are known by their names, and other programs by the files that are named there.
-fn of_direnv(tree: &Path, home: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut pending = vec![tree.join(ITEM)];
-    let mut read = Vec::new();
-    while let Some(file) = pending.pop().filter(|_| read.len() < FILES_MAX) {
-        if read.contains(&file) {
-            continue;
-        }
-        // source_env(1) starts in the directory of the file.
-        let above = file.parent().unwrap_or(tree).to_owned();
-        let text = with_values(&text_of(&file), home);
-        read.push(file);
-        for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
-            let is_obeyed = obeys(line);
-            for part in substituted(line).into_iter().chain([line]) {
-                let words = words_of(part);
-                if is_obeyed {
-                    found.extend(words.iter().filter_map(|word| obeyed(&above, word)));
-                }
-                for (at, word) in words.iter().enumerate() {
-                    let mut arguments = words[at + 1..].iter().map(String::as_str);
-                    match word.as_str() {
-                        "dotenv" | "dotenv_if_exists" => {
-                            let named = arguments.next().unwrap_or(".env");
-                            found.push(above.join(named.replace(UNKNOWN, ".env")));
-                        }
-                        "source_env" | "source_env_if_exists" | "source" | "." => {
-                            let named = arguments.next().filter(|named| !named.contains(UNKNOWN));
-                            let Some(named) = named else { continue };
-                            let named = above.join(named);
-                            let named = if named.is_dir() { named.join(ITEM) } else { named };
-                            found.push(named.clone());
-                            pending.push(named);
-                        }
-                        // Sets which settings Vim reads in this directory: direnv-stdlib(1), use vim.
-                        "vim" | "use_vim" => {
-                            found.push(above.join(arguments.next().unwrap_or(".vimrc.local")));
-                        }
-                        word => {
-                            let there = arguments.clone().next().unwrap_or_default();
-                            // path:./nix#dev, as `nix help flake` has it.
-                            let there = there.split('#').next().unwrap_or_default();
-                            let there = above.join(there.rsplit(':').next().unwrap_or_default());
-                            for name in described(word, begins(part, word)) {
-                                found.extend([above.join(name), there.join(name)]);
-                            }
-                            found.extend(run(&above, word, arguments));
-                        }
-                    }
-                }
-            }
-        }
-    }
-    found
 }
 
 /// Whether the shell obeys text that `line` takes from somewhere: with `eval`, by way of a shell, or in a loop that ends here.
@@ -165,45 +319,9 @@ fn settings_of_mise(tree: &Path) -> impl Iterator<Item = PathBuf> {
     listed.take(FILES_MAX)
 }
 
-/// What a file of mise's settings in `tree` loads: what `source` and `file` name (`_.source`, `env_file`), and what else
-/// names a file that is there, outside of its tasks, which are asked for by their names, and of plain variables.
-fn of_mise(text: &str, tree: &Path) -> Vec<PathBuf> {
-    let (mut found, mut section, mut in_list) = (Vec::new(), "", false);
-    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
-        if line.starts_with('[') && !in_list {
-            section = line.trim_start_matches('[');
-            continue;
-        }
-        if section.starts_with("tasks") {
-            continue;
-        }
-        if in_list || ["file", "source"].iter().any(|key| line.contains(key)) {
-            let plain = without_templates(line);
-            for name in quoted(&plain) {
-                match name.contains('*') {
-                    true => found.extend(run(tree, name, iter::empty())),
-                    false => found.push(tree.join(name)),
-                }
-            }
-            let unquoted: String = plain.split(['"', '\'']).step_by(2).collect();
-            let syntax = unquoted.split('#').next().unwrap_or_default();
-            in_list = (in_list || syntax.contains('[')) && !syntax.contains(']');
-        }
-        let (words, is_obeyed) = (words_of(line), obeys(line));
-        for (at, word) in words.iter().enumerate() {
-            found.extend(run(tree, word, words[at + 1..].iter().map(String::as_str)));
-            if !section.starts_with("env") {
-                found.extend(obeyed(tree, word).filter(|path| is_obeyed || path.is_file()));
-            }
-        }
-    }
-    found
-}
-
-/// Whether a command of `line` begins with `word`.
-fn begins(line: &str, word: &str) -> bool {
-    let mut commands = line.split([';', '&', '|']);
-    commands.any(|command| command.split_whitespace().next() == Some(word))
+/// The words that commands of `line` begin with.
+fn commands(line: &str) -> BTreeSet<&str> {
+    line.split([';', '&', '|']).filter_map(|command| command.split_whitespace().next()).collect()
 }
 
 /// The files that describe an environment, or what is run, by the word that enters it, where a command begins with it.
@@ -274,41 +392,11 @@ fn with_values(text: &str, home: &str) -> String {
     text
 }
 
-/// `text` with `value` wherever `name` stands, unless a script was made to grow by that.
+/// `text` with `value` wherever `name` stands, unless a script was made to grow by that, or by others before.
 fn replaced(text: String, name: &str, value: &str) -> String {
     let grown = text.matches(name).count().saturating_mul(value.len());
-    if grown as u64 > LENGTH_MAX { text } else { text.replace(name, value) }
-}
-
-/// Those of `arguments` that are files in the tree.
-fn files<'a>(tree: &Path, arguments: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
-    arguments.map(|name| tree.join(name)).filter(|path| path.is_file()).collect()
-}
-
-/// What is run because `word` is a path in the tree, a variable that names one, or a program that runs one of its
-/// `arguments`; of a pattern all that lies beside it.
-fn run<'a>(tree: &Path, word: &str, mut arguments: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
-    if let Some((_, names)) = SETTINGS.iter().find(|(variable, _)| *variable == word) {
-        let place = arguments.next().filter(|place| !place.contains(UNKNOWN));
-        let Some(place) = place.map(|place| tree.join(place)) else { return Vec::new() };
-        let beneath = |name: &&str| if name.is_empty() { place.clone() } else { place.join(name) };
-        return names.iter().map(beneath).collect();
-    }
-    let word = without_option(word);
-    let path = tree.join(word);
-    if interprets(word) {
-        return files(tree, arguments);
-    }
-    if !word.contains('/') {
-        return Vec::new();
-    }
-    if word.contains('*') {
-        let listed = path.parent().and_then(|around| around.read_dir().ok()).into_iter().flatten();
-        let files = listed.flatten().take(FILES_MAX).map(|entry| entry.path());
-        return files.filter(|path| is_script(path)).collect();
-    }
-    // Ruby takes its end for granted.
-    [path.with_extension("rb"), path].into_iter().filter(|path| is_script(path)).collect()
+    let is_grown = text.len().saturating_add(grown) as u64 > 2 * LENGTH_MAX;
+    if is_grown { text } else { text.replace(name, value) }
 }
 
 /// The path in an option that has one without a blank: `-r./x`, `-javaagent:x/y.jar`.
@@ -486,5 +574,40 @@ mod tests {
         assert_eq!(with_values(&grows, ""), grows);
         assert_eq!(names, expected);
         assert!(loaded(&trees, None, |_| false).is_empty());
+    }
+
+    #[test]
+    fn a_tree_that_takes_long_is_denied_as_a_whole() {
+        let dir = TestDirectory::new();
+        let found = || {
+            let trees = ["first", "other", "last"].map(|name| dir.path(name));
+            loaded(&trees, None, |_| true)
+        };
+        dir.file("last/.envrc", "dotenv\nsource ../first/lib.sh\n");
+        let lines = |line: &str| format!("{line}\n").repeat((1 << 16) / (line.len() + 1));
+        // What a script takes is none of it.
+        let script = "python3 -m x; export A=\"$(ls b)\" C=d\n".repeat(300);
+        dir.file("first/lib.sh", &script);
+        dir.file("first/.envrc", "source lib.sh\n");
+        let whole =
+            ["first/lib.sh", "last/../first/lib.sh", "last/.env"].map(|name| dir.path(name));
+        assert_eq!(found(), whole);
+        let mut names = String::new();
+        (0..1 << 13).for_each(|name| names += &format!(". a{name}\n"));
+        for text in [
+            lines(&"sh ".repeat(1365)),
+            lines(&"make;".repeat(800)),
+            lines(&format!("{}{}", "$(".repeat(1300), ")".repeat(1300))),
+            lines(&"{{".repeat(2000)),
+            names,
+        ] {
+            let text = text.repeat(4);
+            dir.file("other/.envrc", &text);
+            let started = std::time::Instant::now();
+            let found = found();
+            assert!(started.elapsed().as_secs() < 5, "{}", &text[..20]);
+            assert!(found.contains(&dir.path("other")), "{}", &text[..20]);
+            assert!(found.contains(&whole[2]) && !found.contains(&dir.path("last")));
+        }
     }
 }
