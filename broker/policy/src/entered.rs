@@ -29,6 +29,11 @@ const PATH: usize = 1 << 6;
 const FILES_MAX: usize = 32;
 const LENGTH_MAX: u64 = 1 << 16;
 const LINE_MAX: usize = 1 << 12;
+/// Most scripts that are protected one by one where a pattern names them, and entries of their directory.
+const SCRIPTS_MAX: usize = 128;
+const LISTED_MAX: usize = 1 << 12;
+/// A name that nothing has.
+const NEW: &str = "\u{1}";
 /// What stands for text that only the shell knows.
 const UNKNOWN: char = '\u{1}';
 /// What runs the file that it is given first, and how such files are called where they are not executable themselves.
@@ -233,7 +238,7 @@ impl<F: Fn(&PathBuf) -> bool> Search<'_, F> {
     }
 
     /// Adds what is run because `word` is a path in the tree, a variable that names one, or a program that runs one of its
-    /// `arguments`; of a pattern all that lies beside it.
+    /// `arguments`; of a pattern all scripts that it may name.
     fn run(&mut self, tree: &Path, word: &str, arguments: &[String]) -> Option<()> {
         if let Some((_, names)) = SETTINGS.iter().find(|(variable, _)| *variable == word) {
             let place = arguments.first().filter(|place| !place.contains(UNKNOWN));
@@ -261,11 +266,27 @@ impl<F: Fn(&PathBuf) -> bool> Search<'_, F> {
         self.add_all(paths.into_iter().filter(|path| is_script(path)))
     }
 
-    /// Adds the scripts that lie beside `pattern`.
+    /// Adds the scripts that lie beside `pattern` and that it may name, or their directory where there are too many.
     fn add_matching(&mut self, pattern: &Path) -> Option<()> {
-        let listed = pattern.parent().and_then(|around| around.read_dir().ok());
-        let files = listed.into_iter().flatten().flatten().take(FILES_MAX);
-        self.add_all(files.map(|entry| entry.path()).filter(|path| is_script(path)))
+        let Some(around) = pattern.parent() else { return Some(()) };
+        // What stands for others in it, as variables and braces, was cut or replaced: its end alone is known.
+        let name = pattern.file_name().unwrap_or_default().to_string_lossy();
+        let end = name.rsplit(['*', '?', '.']).next().unwrap_or_default();
+        let mut listed = around.read_dir().into_iter().flatten().flatten();
+        let mut scripts = Vec::new();
+        for entry in listed.by_ref().take(LISTED_MAX) {
+            self.spend(WORD)?;
+            if entry.file_name().to_string_lossy().contains(end) {
+                self.spend(WORD)?;
+                scripts.extend(Some(entry.path()).filter(|path| is_script(path)));
+            }
+        }
+        if scripts.len() <= SCRIPTS_MAX && listed.next().is_none() {
+            return self.add_all(scripts);
+        }
+        // Not the home, say, where nothing may be made, around a tree.
+        let may_change = (self.may_change)(&around.join(NEW));
+        self.add_all(Some(around.to_owned()).filter(|_| may_change))
     }
 }
 
@@ -609,5 +630,46 @@ mod tests {
             assert!(found.contains(&dir.path("other")), "{}", &text[..20]);
             assert!(found.contains(&whole[2]) && !found.contains(&dir.path("last")));
         }
+    }
+
+    #[test]
+    fn of_a_pattern_each_script_is_found_whatever_lies_beside_them() {
+        let dir = TestDirectory::new();
+        let found = |text: &str| {
+            dir.file("t/.envrc", text);
+            let found = loaded(&[dir.path("t")], None, |path| path.starts_with(dir.path("t")));
+            found
+                .iter()
+                .filter_map(|path| Some(path.strip_prefix(dir.path("t")).ok()?.to_owned()))
+                .collect::<Vec<_>>()
+        };
+        let all = "for f in env/*.sh; do . $f; done\n";
+        dir.file("t/env/real.sh", "");
+        dir.file("t/env/other.py", "");
+        for number in 0..400 {
+            dir.file(&format!("t/env/{number}.txt"), "");
+        }
+        for text in
+            [all, "x env/*.{sh,bash}\n", "x env/${X}*.sh\n", "x env/*$X.sh\n", "x env/*.$X\n"]
+        {
+            assert!(found(text).contains(&"env/real.sh".into()), "{text}");
+        }
+        assert_eq!(found(all), [Path::new("env/real.sh")]);
+        for number in 1..=SCRIPTS_MAX {
+            assert_eq!(found(all).len(), number);
+            dir.file(&format!("t/env/{number}.sh"), "");
+        }
+        assert_eq!(found(all), [Path::new("env")]);
+        // Nothing can be made in what lies around.
+        for number in 0..=SCRIPTS_MAX {
+            dir.file(&format!("{number}.sh"), "");
+        }
+        assert!(found("for f in ../*.sh; do . $f; done\n").is_empty());
+        for number in 0..LISTED_MAX {
+            dir.file(&format!("t/many/{number}"), "");
+        }
+        assert!(found("x many/*.sh\n").is_empty());
+        dir.file("t/many/more", "");
+        assert_eq!(found("x many/*.sh\n"), [Path::new("many")]);
     }
 }
