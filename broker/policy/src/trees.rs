@@ -97,6 +97,7 @@ pub(super) fn in_trees<'a>(
     }
     if let Some(item) = items.iter().find(|item| is_in_trees(item) && item.text == entered::ITEM) {
         let loaded = entered::loaded(&trees, caller.home.as_deref(), may_change);
+        let loaded = loaded.map_err(too_much)?;
         let is_above = |path: &PathBuf| locate(path).is_ok_and(|at| holds_allowed(&at.path));
         let loaded = loaded.into_iter().filter(|path| !is_above(path));
         found.extend(loaded.map(|path| (item, ".", path.into())));
