@@ -13,13 +13,14 @@ impl Paths<'_> {
     /// what links lead to.
     pub(super) fn also_denied(
         &mut self,
-        (path, rest, text): (&Path, &[Component], &str),
+        (path, tree): (&Path, &Path),
+        (rest, text): (&[Component], &str),
         beside: Option<&Pattern>,
         writable: &[Grant],
     ) -> Vec<Pattern> {
         let name = text.rsplit('/').next().unwrap_or(text);
         let (above, linked) = match rest {
-            [] => (self.above(path, beside, writable), self.linked(path, writable)),
+            [] => (self.above((path, tree), beside, writable), self.linked(path, writable)),
             [_] => (None, self.linked(&path.join(plain(name)), writable)),
             _ => return Vec::new(),
         };
@@ -28,11 +29,18 @@ impl Paths<'_> {
 
     /// What is not a directory yet on the way to `path` and must not become a file, which it could only in what is
     /// `writable`: on the way to an allowed path nothing but directories are made, and that itself can become either.
-    fn above(&mut self, path: &Path, by: Option<&Pattern>, writable: &[Grant]) -> Option<Pattern> {
+    /// Nor is what is relative to `tree` a reason to deny that, if it is allowed.
+    fn above(
+        &mut self,
+        (path, tree): (&Path, &Path),
+        by: Option<&Pattern>,
+        writable: &[Grant],
+    ) -> Option<Pattern> {
         let first = self.memory.beneath_directory(path);
         let is_missing = |it: &&Path| it.as_os_str().len() >= first.as_os_str().len();
         let is_met = |it: &&Path| writable.iter().any(|by| is_beneath(it, &by.path));
-        let is_inside = |it: &&Path| is_missing(it) && is_met(it) && !holds_allowed(it, writable);
+        let is_tree = |it: &Path| is_in(tree, it) && holds_allowed(it, writable);
+        let is_inside = |it: &&Path| is_missing(it) && is_met(it) && !is_tree(it);
         let above = path.ancestors().skip(1).take_while(is_inside).last()?;
         let pattern = Pattern::beside(by, above, Vec::new());
         Some(pattern.naming_no_file(self.memory.is_no_file(above)))
@@ -59,7 +67,12 @@ impl Paths<'_> {
     }
 }
 
-/// Whether all of an allowed path lies in `path`: nothing that does is denied by a preset.
-pub(super) fn holds_allowed(path: &Path, writable: &[Grant]) -> bool {
+/// Whether all of an allowed path lies in `path`.
+fn holds_allowed(path: &Path, writable: &[Grant]) -> bool {
     writable.iter().any(|it| is_in(&it.path, path))
+}
+
+/// Whether to deny `path` would take away all of an allowed path, and it lies in no other.
+pub(super) fn is_all<'a>(path: &Path, mut allowed: impl Iterator<Item = &'a Path> + Clone) -> bool {
+    allowed.clone().any(|it| is_in(it, path)) && !allowed.any(|it| is_beneath(path, it))
 }

@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 
 /// Most files of settings that are read, how much of each, and most paths that are looked at for them: git's own need no
 /// more, and what a command has left is not to keep any of those from being found.
-const FILES_MAX: usize = 256;
+const FILES_MAX: usize = 1024;
 const LENGTH_MAX: u64 = 1 << 20;
-const PATHS_MAX: usize = 1 << 16;
+const PATHS_MAX: usize = 1 << 14;
+/// Most links in the directories of hooks.
+const LINKS_MAX: usize = 1024;
 
 /// Where settings are: of a repository, of a user, of all.
 const OF_REPOSITORY: [&str; 2] = ["config", "config.worktree"];
@@ -76,8 +78,8 @@ struct Named<'a> {
     hooks: Vec<PathBuf>,
     /// Programs, and other files of settings.
     files: Vec<PathBuf>,
-    /// Remotes that have been looked at: each branch names one.
-    remotes: HashSet<Vec<u8>>,
+    /// What has been looked at: many branches name one remote.
+    known: HashSet<(Vec<u8>, Vec<u8>)>,
     /// How many paths may still be looked at.
     left: usize,
 }
@@ -92,8 +94,8 @@ impl Named<'_> {
         tops: &'a [PathBuf],
         home: Option<&'a Path>,
     ) -> Result<Named<'a>, PathBuf> {
-        let (hooks, files, remotes) = (Vec::new(), Vec::new(), HashSet::new());
-        let mut named = Named { tops, home, hooks, files, remotes, left: PATHS_MAX };
+        let (hooks, files, known) = (Vec::new(), Vec::new(), HashSet::new());
+        let mut named = Named { tops, home, hooks, files, known, left: PATHS_MAX };
         let mut pending: VecDeque<PathBuf> = settings.into();
         let mut read = HashSet::new();
         while let Some(file) = pending.pop_front() {
@@ -106,7 +108,11 @@ impl Named<'_> {
                 continue;
             }
             for (key, value) in Settings::of(&text) {
-                pending.extend(named.add(&key, &value, &file));
+                // What is included lies beside the file.
+                let is_relative = key.starts_with(b"include");
+                if is_relative || named.known.insert((key.clone(), value.clone())) {
+                    pending.extend(named.add(&key, &value, &file));
+                }
             }
             if named.left == 0 || read.len() == FILES_MAX {
                 return Err(file);
@@ -121,7 +127,8 @@ impl Named<'_> {
         match key {
             b"include.path" | b"includeif.path" => {
                 let above = file.parent().unwrap_or(Path::new("/")).to_owned();
-                let included = self.paths(value, &[above]);
+                let mut included = self.paths(value, &[above]);
+                included.retain(|path| !path.is_dir());
                 self.files.extend_from_slice(&included);
                 return included;
             }
@@ -134,9 +141,7 @@ impl Named<'_> {
                 let template = self.paths(value, self.tops);
                 self.files.extend(template);
             }
-            key if REMOTES.contains(&key) && self.remotes.insert(value.to_owned()) => {
-                self.add_remote(value);
-            }
+            key if REMOTES.contains(&key) => self.add_remote(value),
             key if is_run(key) => self.add_programs(value),
             _ => {}
         }
@@ -149,9 +154,10 @@ impl Named<'_> {
             return self.add_programs(command);
         }
         // A push runs the hooks of a repository in the tree, as its settings have them. `.git` need not be written.
-        let path = value.strip_prefix(b"file://").unwrap_or(value);
+        let Some(mut path) = local(value) else { return };
+        path.truncate(path.iter().rposition(|&byte| byte != b'/').map_or(1, |last| last + 1));
         for suffix in [&b""[..], b".git"] {
-            let places = self.paths(&[path, suffix].concat(), self.tops);
+            let places = self.paths(&[&path, suffix].concat(), self.tops);
             let all = places.into_iter().flat_map(|place| [repositories::of(&place), vec![place]]);
             for git in all.flatten().filter(|git| repositories::is_repository(git)) {
                 self.hooks.push(git.join("hooks"));
@@ -186,6 +192,25 @@ impl Named<'_> {
     }
 }
 
+/// The path that git takes the name of a remote for: git-fetch(1), GIT URLS. None for one of another host.
+fn local(remote: &[u8]) -> Option<Vec<u8>> {
+    let Some(url) = remote.strip_prefix(b"file://") else {
+        let is_url = remote.windows(3).any(|part| part == b"://");
+        let colon = remote.iter().position(|&byte| byte == b':');
+        let is_of_host = colon.is_some_and(|colon| !remote[..colon].contains(&b'/'));
+        return (!is_url && !is_of_host).then(|| remote.to_owned());
+    };
+    let path = &url[url.iter().position(|&byte| byte == b'/')?..];
+    let (mut decoded, mut rest) = (Vec::new(), path);
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| byte == b'%').and_then(|it| str::from_utf8(it).ok());
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    Some(decoded)
+}
+
 /// Whether git runs what stands there.
 fn is_run(key: &[u8]) -> bool {
     key.starts_with(b"pager.") || PROGRAMS.iter().any(|program| program.as_bytes() == key)
@@ -211,7 +236,7 @@ const HOOKS: [&str; 12] = [
 
 /// What git runs outside of its directories for `trees`, whose repositories are called `.git` or found elsewhere: a
 /// text relative to a path for each. Nothing that lies where `may_change` says no, and no more of a directory that
-/// `holds_allowed` says yes of than its hooks.
+/// `is_all` says yes of, or that holds a tree, than its hooks.
 ///
 /// # Errors
 /// Returns a file of settings that leads to more than is looked at.
@@ -220,7 +245,7 @@ pub(super) fn led_to(
     elsewhere: &[PathBuf],
     (home, moved): (Option<&Path>, &Moved),
     may_change: impl Fn(&PathBuf) -> bool,
-    holds_allowed: impl Fn(&Path) -> bool,
+    is_all: impl Fn(&Path) -> bool,
 ) -> Result<Vec<(&'static str, PathBuf)>, PathBuf> {
     let tops: Vec<PathBuf> = trees.iter().flat_map(|tree| repositories::tops(tree)).collect();
     if tops.is_empty() && elsewhere.is_empty() {
@@ -237,11 +262,18 @@ pub(super) fn led_to(
     let own = repositories.iter().flat_map(|git| OF_REPOSITORY.map(|name| git.join(name)));
     let Named { hooks, files, .. } =
         Named::of(of_user.chain([SYSTEM.into()]).chain(own).collect(), &bases, home)?;
-    let links = hooks.iter().flat_map(|directory| inner_links::of(directory, 1));
-    let mut found = Vec::new();
-    for path in links.chain(files) {
+    let (mut links, mut listed, mut found) = (Vec::new(), HashSet::new(), Vec::new());
+    for directory in &hooks {
+        if locate(directory).is_ok_and(|at| listed.insert(at.path)) {
+            links.extend(inner_links::of(directory, 1));
+        }
+        if links.len() > LINKS_MAX {
+            return Err(directory.clone());
+        }
+    }
+    for path in links.into_iter().chain(files) {
         // A directory is none of what is meant.
-        if locate(&path).is_ok_and(|at| may_change(&at.path) && !holds_allowed(&at.path)) {
+        if locate(&path).is_ok_and(|at| may_change(&at.path) && !is_all(&at.path)) {
             found.push((".", path));
         }
     }
@@ -251,7 +283,8 @@ pub(super) fn led_to(
         else {
             continue;
         };
-        let texts = if holds_allowed(&at) { &HOOKS[..] } else { &["."] };
+        let holds_tree = trees.iter().any(|tree| tree.starts_with(&at));
+        let texts = if holds_tree || is_all(&at) { &HOOKS[..] } else { &["."] };
         found.extend(texts.iter().map(|text| (*text, path.clone())));
     }
     Ok(found)
@@ -437,15 +470,21 @@ mod tests {
         }
         dir.file("file/.git", "gitdir: ../other\n");
         let tops = [dir.path("")];
+        let top = tops[0].to_str().unwrap().trim_end_matches('/');
         for (remote, expected) in [
             ("./server", Some("server.git")),
             ("server.git", Some("server.git")),
             ("./one", Some("one/.git")),
             ("./two", Some("two.git/.git")),
-            ("file://./file", Some("other")),
+            ("./file", Some("other")),
+            ("./server/", Some("server.git")),
+            ("file://localhost@/ser%76er", Some("server.git")),
             ("origin", None),
+            ("https://host/server", None),
+            ("host:server", None),
         ] {
-            let settings = dir.file("config", &format!("[remote \"r\"]\nurl = {remote}\n"));
+            let settings = dir
+                .file("config", &format!("[remote \"r\"]\nurl = {}\n", remote.replace('@', top)));
             let named = Named::of(vec![settings], &tops, None).unwrap();
             let found = named.hooks.iter().map(|hooks| {
                 hooks.canonicalize().unwrap_or_else(|_| {

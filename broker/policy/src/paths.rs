@@ -2,7 +2,7 @@
 
 use super::beside::Places;
 use super::callers::Caller;
-use super::companions::holds_allowed;
+use super::companions::is_all;
 use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::keys::{Item, Written};
@@ -199,15 +199,12 @@ impl Paths<'_> {
                 true => (self.locate(&item.origin, &prefix)?, true),
                 false => self.memory.locate_as_far(&prefix),
             };
-            // All that is allowed, where a link leads above that, which a command can leave in another work tree.
-            let is_too_much = !located.links.is_empty()
-                && (denial, rest.len()) == (Denial::Write, 0)
-                && holds_allowed(&located.path, writable);
-            if !is_own && (!is_whole || located.of_process || is_too_much) {
+            let is_elsewhere = located.of_process
+                || denial == Denial::Write && leads_to_all(text, &located, &rest, writable);
+            if !is_own && (!is_whole || is_elsewhere) {
                 // Somebody made it lead nowhere: it stays what it is.
                 let names = located.links.iter().map(|link| link.path.as_path());
-                let end = nearest_name(&located.path);
-                let end = end.filter(|_| !located.of_process && !is_too_much);
+                let end = nearest_name(&located.path).filter(|_| !is_elsewhere);
                 let names = names.chain(end).map(Pattern::literal);
                 names.for_each(|name| deny(self.remarks, name, item));
                 continue;
@@ -219,13 +216,11 @@ impl Paths<'_> {
             }
             let names_a_link = rest.is_empty();
             if is_own && self.remarks.are_wanted() {
-                self.name_unexpanded(item, &located.path);
-                if rest.is_empty() {
-                    self.name_missing(item, &located.path);
-                }
+                self.name_mistakes(item, &located.path, rest.is_empty());
             }
             if !is_own && denial == Denial::Write {
-                let also = self.also_denied((&located.path, &rest, text), last.as_ref(), writable);
+                let place = (located.path.as_path(), &*tree);
+                let also = self.also_denied(place, (&rest, text), last.as_ref(), writable);
                 also.into_iter().for_each(|pattern| deny(self.remarks, pattern, item));
             }
             let pattern = Pattern::beside(last.as_ref(), &located.path, rest);
@@ -249,6 +244,14 @@ impl Paths<'_> {
             }
         }
         Ok(patterns)
+    }
+
+    /// Says what of a denied path its author will not have meant.
+    fn name_mistakes(&mut self, item: &Item, path: &Path, is_literal: bool) {
+        self.name_unexpanded(item, path);
+        if is_literal {
+            self.name_missing(item, path);
+        }
     }
 
     /// Says that a denied path is not there, which a mistyped one never is.
@@ -392,6 +395,12 @@ fn is_of_run(prefix: &Path, path: &Path) -> bool {
     let mut named =
         inside.filter(|path| path.file_name().is_some_and(|name| is_called(name.as_bytes())));
     named.any(is_own)
+}
+
+/// Whether a link leads above all that is `writable`, as a command can leave one in another work tree, where `text` is in that.
+fn leads_to_all(text: &str, to: &Located, rest: &[Component], writable: &[Grant]) -> bool {
+    let is_link = !to.links.is_empty() && rest.is_empty() && !text.starts_with('~');
+    is_link && is_all(&to.path, writable.iter().map(|it| &*it.path))
 }
 
 /// What of `path` a path can name (PATH_MAX). None if no entry can have its name (NAME_MAX).

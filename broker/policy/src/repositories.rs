@@ -18,9 +18,9 @@ pub(super) const GIT: &str = ".git/";
 pub(super) const HEAD: &str = "HEAD";
 
 /// Most entries of `modules` and `worktrees` that are looked at in all: in git's own there is a dozen for each submodule.
-const ENTRIES_MAX: usize = 200_000;
+const ENTRIES_MAX: usize = 500_000;
 /// Most links among them: git makes none.
-const LINKS_MAX: usize = 256;
+const LINKS_MAX: usize = 1024;
 
 /// A file that leads elsewhere is shorter: git's own limit for `.git`.
 pub(super) const LENGTH_MAX: u64 = 1 << 20;
@@ -98,7 +98,7 @@ impl Searched {
             self.entries += entries.len();
             self.links += entries.iter().filter(|entry| is_link(entry)).count();
             if self.entries >= ENTRIES_MAX || self.links > LINKS_MAX {
-                self.too_much = Some(directory);
+                self.too_much = Some(repository.to_owned());
                 return;
             }
             let is_repository = entries.iter().any(|entry| entry.file_name() == HEAD);

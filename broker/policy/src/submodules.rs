@@ -101,8 +101,9 @@ pub fn find(top: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Submodu
     Some(found)
 }
 
-/// The submodules that `.gitmodules` of the work tree at `top` names: a command can take them out of the index.
-pub(super) fn registered(top: &Path) -> Vec<Submodule> {
+/// The submodules that `.gitmodules` of the work tree at `top` names, if they are not too many: a command can take them out
+/// of the index.
+pub(super) fn registered(top: &Path) -> Option<Vec<Submodule>> {
     let own = directories(top).unwrap_or_default().into_iter().next();
     let usual = own.map(|git| git.join("modules"));
     let text = contents(&top.join(".gitmodules"), LENGTH_MAX);
@@ -116,7 +117,8 @@ pub(super) fn registered(top: &Path) -> Vec<Submodule> {
         let is_usual = !directories.is_empty() && directories.iter().all(is_in_usual);
         Submodule { top, directories, is_usual }
     };
-    named.take(SUBMODULES_MAX).map(submodule).collect()
+    let all: Vec<_> = named.take(SUBMODULES_MAX + 1).map(submodule).collect();
+    Some(all).filter(|all| all.len() <= SUBMODULES_MAX && (text.len() as u64) < LENGTH_MAX)
 }
 
 /// The tops of the work trees whose indexes a run of `caller`, which may write to `writable`, may have changed: those around

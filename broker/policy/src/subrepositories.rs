@@ -13,7 +13,7 @@ const NAMES: &str = ".hgsub";
 /// The repository that one does not have yet, as a pattern: the directory that it is in may come and go.
 const NEW: &str = "[.]hg";
 /// Most that are looked for: in these there are others.
-const FOUND_MAX: usize = 256;
+const FOUND_MAX: usize = 1024;
 
 /// The tops of those that `trees` name, with theirs, whether they are there or not.
 ///
@@ -27,7 +27,7 @@ pub(super) fn find(trees: &[PathBuf]) -> Result<Vec<PathBuf>, PathBuf> {
         let text = contents(&file, LENGTH_MAX);
         let names = text.split(|&byte| byte == b'\n').filter_map(name);
         for inner in names.map(|name| top.join(name)) {
-            if found.contains(&inner) {
+            if found.iter().any(|it: &PathBuf| it.as_os_str() == inner.as_os_str()) {
                 continue;
             }
             if found.len() == FOUND_MAX {

@@ -1,11 +1,11 @@
 //! What presets protect in the trees of a policy, and wherever variables of the caller move what they deny. It reads the file system and changes nothing.
 
 use super::callers::Caller;
+use super::companions::is_all;
 use super::error::PolicyError;
 use super::keys::Item;
 use super::linked_trees::{self, Linked};
 use super::moved::{Moved, OTHERS};
-use super::path_memory::is_in;
 use super::reach::Allowed;
 use super::repositories::{self, Repositories, Searched};
 use super::submodules::{INDEXES_MAX, Indexes, Submodule};
@@ -51,9 +51,7 @@ pub(super) fn in_trees<'a>(
     moved: &Moved,
 ) -> Result<InTrees<'a>, PolicyError> {
     let cwd = caller.cwd.as_path();
-    let is_in_trees =
-        |item: &&Item| presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~']);
-    if !items.iter().any(|item| is_in_trees(&item)) {
+    if !items.iter().any(is_in_trees) {
         let mut found = Vec::with_capacity(items.len());
         items.iter().for_each(|item| add_of_user(&mut found, item, cwd, moved));
         return Ok(InTrees { items: found, ..InTrees::default() });
@@ -64,7 +62,7 @@ pub(super) fn in_trees<'a>(
     let may_change = |path: &PathBuf| {
         writable.iter().any(|(root, _)| path.starts_with(root) || root.starts_with(path))
     };
-    let holds_allowed = |path: &Path| writable.iter().any(|(root, _)| is_in(root, path));
+    let is_all = |path: &Path| is_all(path, writable.iter().map(|(root, _)| *root));
     // Each item at least once, and those in `.git` for each repository.
     let (mut found, mut names) = (Vec::with_capacity(2 * items.len()), Vec::new());
     let of_git = items.iter().find(|item| is_in_trees(item) && item.text == git_settings::ITEM);
@@ -78,28 +76,27 @@ pub(super) fn in_trees<'a>(
             tops.map(|top| top.join(".git")).chain(repositories.iter().cloned()).collect();
         let roots: Vec<&Path> = writable.iter().map(|(root, _)| *root).collect();
         linked = linked_trees::find(&known, &trees, &roots).map_err(too_much)?;
-        repositories_of(&linked.trees, &mut names, &mut searched)
-            .into_iter()
-            .for_each(|path| push_new(&mut repositories, path));
+        let more = repositories_of(&linked.trees, &mut names, &mut searched);
+        more.into_iter().for_each(|path| push_new(&mut repositories, path));
         trees.append(&mut linked.trees);
         names.append(&mut linked.names);
         found.extend(linked.denied.drain(..).map(|tree| (item, ".", tree.into())));
         let (own, denied) = submodules_of((&trees, &caller.indexes), &mut names, may_change);
         inner = own;
-        repositories_of(&inner, &mut names, &mut searched)
-            .into_iter()
-            .for_each(|path| push_new(&mut repositories, path));
-        found.extend(denied.into_iter().map(|(text, top)| (item, text, top.into())));
+        let more = repositories_of(&inner, &mut names, &mut searched);
+        more.into_iter().for_each(|path| push_new(&mut repositories, path));
+        let denied = denied.into_iter().filter(|(text, top)| *text != "." || !is_all(top));
+        found.extend(denied.map(|(text, top)| (item, text, top.into())));
         let home = (caller.home.as_deref(), moved);
-        let led = git_settings::led_to(&trees, &repositories, home, may_change, holds_allowed);
+        let led = git_settings::led_to(&trees, &repositories, home, may_change, is_all);
         let led = led.map_err(too_much)?;
         found.extend(led.into_iter().map(|(text, path)| (item, text, path.into())));
     }
     if let Some(item) = items.iter().find(|item| is_in_trees(item) && item.text == entered::ITEM) {
         let loaded = entered::loaded(&trees, caller.home.as_deref(), may_change);
         let loaded = loaded.map_err(too_much)?;
-        let is_above = |path: &PathBuf| locate(path).is_ok_and(|at| holds_allowed(&at.path));
-        let loaded = loaded.into_iter().filter(|path| !is_above(path));
+        let is_all = |path: &PathBuf| locate(path).is_ok_and(|at| is_all(&at.path));
+        let loaded = loaded.into_iter().filter(|path| !is_all(path));
         found.extend(loaded.map(|path| (item, ".", path.into())));
     }
     if let Some(path) = searched.too_much {
@@ -110,34 +107,48 @@ pub(super) fn in_trees<'a>(
     // The items name what is in the usual place of each tree.
     let usual: Vec<_> = trees.iter().chain(&inner).map(|tree| tree.join(".git")).collect();
     repositories.retain(|path| may_change(path) && !usual.contains(path));
+    let nested = subrepositories::find(&trees).map_err(too_much)?;
+    let places = (&*trees, &*repositories, &*inner, &*nested);
+    items.iter().for_each(|item| add_item(&mut found, item, (cwd, moved), places));
+    Ok(InTrees { items: found, ways: ways.unwrap_or_default(), removable: linked.removable })
+}
+
+/// Whether it is relative to each work tree.
+fn is_in_trees(item: &Item) -> bool {
+    presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~'])
+}
+
+/// Adds an item for each of `trees`, of the `repositories` that lie elsewhere, and of submodules and subrepositories with
+/// their own.
+fn add_item<'a>(
+    found: &mut Vec<InTree<'a>>,
+    item: &'a Item,
+    (cwd, moved): (&'a Path, &Moved),
+    (trees, repositories, inner, nested): (&[PathBuf], &[PathBuf], &[PathBuf], &[PathBuf]),
+) {
     let held = |tree: &PathBuf| match tree.as_os_str() == cwd.as_os_str() {
         true => Cow::Borrowed(cwd),
         false => tree.clone().into(),
     };
-    let nested = subrepositories::find(&trees).map_err(too_much)?;
-    for item in items {
-        let text = &*item.text;
-        if !is_in_trees(&item) {
-            add_of_user(&mut found, item, cwd, moved);
-            continue;
-        }
-        let pretended =
-            |tree: &&PathBuf| text != repositories::HEAD || !repositories::is_repository(tree);
-        found.extend(trees.iter().filter(pretended).map(|tree| (item, text, held(tree))));
-        let inside = subrepositories::denied(text, &nested).into_iter();
-        found.extend(inside.map(|(text, top)| (item, text, top.into())));
-        if let Some(text) = text.strip_prefix(repositories::GIT) {
-            found.extend(repositories.iter().map(|tree| (item, text, tree.clone().into())));
-            found.extend(inner.iter().map(|top| (item, &*item.text, top.clone().into())));
-        }
+    let text = &*item.text;
+    if !is_in_trees(item) {
+        return add_of_user(found, item, cwd, moved);
     }
-    Ok(InTrees { items: found, ways: ways.unwrap_or_default(), removable: linked.removable })
+    let pretended =
+        |tree: &&PathBuf| text != repositories::HEAD || !repositories::is_repository(tree);
+    found.extend(trees.iter().filter(pretended).map(|tree| (item, text, held(tree))));
+    let inside = subrepositories::denied(text, nested).into_iter();
+    found.extend(inside.map(|(text, top)| (item, text, top.into())));
+    if let Some(text) = text.strip_prefix(repositories::GIT) {
+        found.extend(repositories.iter().map(|tree| (item, text, tree.clone().into())));
+        found.extend(inner.iter().map(|top| (item, &*item.text, top.clone().into())));
+    }
 }
 
 /// What is wrong with a file or directory that leads to more than is looked at.
 fn too_much(path: PathBuf) -> PolicyError {
-    let message = "leads to more than is looked through for what has to be protected, so that some of it would not be; \
-                   a command may have left it: see what it is, and remove it";
+    let message = "this, or what leads here, is more than is looked through for what has to be protected, so that some \
+                   of it would not be; an earlier command may have left it";
     PolicyError::in_file(&path, message)
 }
 
@@ -165,7 +176,10 @@ fn submodules_of(
             denied.push((ANY_REPOSITORY, tree.clone()));
             Vec::new()
         });
-        let mut all = submodules::registered(&tree);
+        let mut all = submodules::registered(&tree).unwrap_or_else(|| {
+            denied.push((ANY_REPOSITORY, tree.clone()));
+            Vec::new()
+        });
         all.retain(|it| found.iter().all(|known| known.top != it.top));
         let all = found.into_iter().chain(all).filter(|it| may_change(&it.top));
         for Submodule { top, directories, is_usual } in all {

@@ -415,8 +415,7 @@ fn may_write(policy: &Policy, path: &Path) -> bool {
 #[test]
 fn what_is_allowed_may_be_made_though_a_preset_protects_it_as_a_work_tree() {
     let f = Fixture::new();
-    let policy =
-        "{extends: agent, filesystem: {allowWrite: [dist, build/out, ./notes.txt, ~/a/b, ~/a]}}";
+    let policy = "{extends: agent, filesystem: {allowWrite: [dist, build/out, ./notes.txt, objects/.git/objects, objects, ~/a/b, ~/a]}}";
     let policy = f.resolve(policy).unwrap();
     for (path, expected) in [
         ("work/dist", true),
@@ -425,6 +424,8 @@ fn what_is_allowed_may_be_made_though_a_preset_protects_it_as_a_work_tree() {
         ("work/notes.txt", true),
         ("home/a/b", true),
         ("work/dist/.git/config", false),
+        // Nor because something in it is allowed.
+        ("work/objects/.git", false),
         // As a file it would lead to other settings.
         ("work/dist/.git", false),
         ("work/.git", false),
@@ -449,20 +450,23 @@ fn what_leads_to_more_than_is_looked_at_starts_nothing() {
     let hook = f.dir.path("work/tools/hooks/pre-commit");
     f.dir.file("work/ev/config", &includes(200));
     assert!(!may_write(&f.resolve("extends: agent").unwrap(), &hook));
-    f.dir.file("work/ev/config", &includes(300));
+    f.dir.file("work/ev/config", &includes(1100));
     let error = f.resolve("extends: agent").unwrap_err();
     assert!(error.file.is_some_and(|file| file.starts_with(f.dir.path("work"))));
-    assert!(error.message.starts_with("leads to more than is looked through"), "{}", error.message);
-    f.dir.file("work/ev/config", &"[core]hooksPath = x\n".repeat(70_000));
+    assert!(error.message.contains("is more than is looked through"), "{}", error.message);
+    f.dir.file(
+        "work/ev/config",
+        &(0..20_000).map(|name| format!("[core]hooksPath = {name}\n")).collect::<String>(),
+    );
     let error = f.resolve("extends: agent").unwrap_err();
     assert_eq!(error.file, Some(f.dir.path("work/ev/config")));
     f.dir.file("work/ev/config", "");
     f.dir.directory("work/ev/modules");
-    for number in 0..300 {
+    for number in 0..1100 {
         symlink("../../t", f.dir.path(format!("work/ev/modules/{number}"))).unwrap();
     }
     let error = f.resolve("extends: agent").unwrap_err();
-    assert_eq!(error.file, Some(f.dir.path("work/ev/modules")));
+    assert_eq!(error.file, Some(f.dir.path("work/ev")));
 }
 
 #[test]
@@ -481,6 +485,11 @@ fn submodules_that_were_taken_out_of_the_index_stay_protected() {
     ] {
         assert_eq!(may_write(&policy, &f.dir.path(path)), expected, "{path}");
     }
+    // Of too many each can be one.
+    let name = |number| format!("[submodule \"{number}\"]\n\tpath = s{number}\n");
+    f.dir.file("work/.gitmodules", &(0..1100).map(name).collect::<String>());
+    let policy = f.resolve("extends: agent").unwrap();
+    assert!(!may_write(&policy, &f.dir.path("work/deep/sub/.git/config")));
 }
 
 #[test]
@@ -496,6 +505,18 @@ fn nothing_that_a_linked_tree_names_takes_all_away_that_is_allowed() {
     f.dir.file("work/w/.git/HEAD", "ref: refs/heads/main\n");
     f.dir.file("work/w/.git/config", "[include]path=../../\n[core]hooksPath=/\n");
     assert!(may_write(&written(), &f.dir.path("work/src/x")));
+    // What lies in another allowed path is denied all the same, also if it is one itself.
+    f.dir.directory("work/vs");
+    symlink("vs", f.dir.path("work/.vscode")).unwrap();
+    f.dir.file("work/tools/watch", "");
+    f.dir.file("work/.git/config", "[core]fsmonitor = tools/watch\n");
+    let own = "{extends: agent, filesystem: {allowWrite: ['*', .vscode/settings.json]}}";
+    for path in ["vs/tasks.json", "tools/watch", ".vscode"] {
+        assert!(!may_write(&f.resolve(own).unwrap(), &f.dir.path("work").join(path)), "{path}");
+    }
+    symlink("../work", f.dir.path("home/bin")).unwrap();
+    assert!(!may_write(&written(), &f.dir.path("work/src/x")));
+    std::fs::remove_file(f.dir.path("home/bin")).unwrap();
     // What git would run in the directory of hooks is still denied.
     f.dir.file("work/w/.git/config", "[core]hooksPath=..\n");
     assert!(!may_write(&written(), &f.dir.path("work/pre-commit")));
