@@ -108,7 +108,7 @@ impl Named<'_> {
                 continue;
             }
             for (key, value) in Settings::of(&text) {
-                // What is included lies beside the file.
+                // What is included lies beside the file, and is known by its path.
                 let is_relative = key.starts_with(b"include");
                 if is_relative || named.known.insert((key.clone(), value.clone())) {
                     pending.extend(named.add(&key, &value, &file));
@@ -128,7 +128,8 @@ impl Named<'_> {
             b"include.path" | b"includeif.path" => {
                 let above = file.parent().unwrap_or(Path::new("/")).to_owned();
                 let mut included = self.paths(value, &[above]);
-                included.retain(|path| !path.is_dir());
+                let name = |path: &PathBuf| (key.to_vec(), path.as_os_str().as_bytes().to_vec());
+                included.retain(|path| self.known.insert(name(path)));
                 self.files.extend_from_slice(&included);
                 return included;
             }
@@ -455,8 +456,7 @@ mod tests {
         let named = Named::of(vec![first], &tops, Some(&home)).unwrap();
         let paths = |names: &[&str]| names.iter().map(|name| dir.path(name)).collect::<Vec<_>>();
         assert_eq!(named.hooks, paths(&["r/.githooks", "home/hooks"]));
-        let files =
-            ["r/.git/../more", "r/.git/../more", "home/own", "r/./f", "r/c/h", "r/tools/watch"];
+        let files = ["r/.git/../more", "home/own", "r/./f", "r/c/h", "r/tools/watch"];
         let files = paths(&files);
         assert_eq!(named.files, files);
     }
