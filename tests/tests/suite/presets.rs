@@ -434,7 +434,8 @@ fn neither_links_nor_locks_of_settings_are_made_in_a_repository() {
             ("rebase-merge", "ln -s $2 $1"),
             ("refs/tags/d", "ln -s $2 $1"),
             ("shallow", "ln -s $2 link; ln -P link $1"),
-            ("objects/aa/x", "rmdir $(dirname $1); mkdir d; ln -s $2 d/x; mv -T d $(dirname $1)"),
+            // There may be an object of such a name.
+            ("objects/aa/x", "rm -rf $(dirname $1); mkdir d; ln -s $2 d/x; mv -T d $(dirname $1)"),
             ("config.lock", "echo x > $1"),
             ("config.worktree.lock", "mv $3 $1"),
             ("modules/sub/config.lock", "ln $3 $1"),
