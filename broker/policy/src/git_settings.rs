@@ -202,14 +202,7 @@ fn local(remote: &[u8]) -> Option<Vec<u8>> {
         return (!is_url && !is_of_host).then(|| remote.to_owned());
     };
     let path = &url[url.iter().position(|&byte| byte == b'/')?..];
-    let (mut decoded, mut rest) = (Vec::new(), path);
-    while let Some((&byte, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| byte == b'%').and_then(|it| str::from_utf8(it).ok());
-        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        decoded.push(code.unwrap_or(byte));
-        rest = if code.is_some() { &after[2..] } else { after };
-    }
-    Some(decoded)
+    Some(proxy_url::decode(path).collect())
 }
 
 /// Whether git runs what stands there.

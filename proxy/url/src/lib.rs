@@ -146,7 +146,7 @@ impl<'a> Upstream<'a> {
     pub fn credentials(
         &self,
     ) -> Option<(impl Iterator<Item = u8> + use<'a>, impl Iterator<Item = u8> + use<'a>)> {
-        self.secret.map(|_| (decode(self.user), decode(self.password)))
+        self.secret.map(|_| (decode(self.user.as_bytes()), decode(self.password.as_bytes())))
     }
 }
 
@@ -174,21 +174,23 @@ fn is_encoded(text: &str) -> bool {
         let digits = part.as_bytes().get(..2);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     });
-    encoded && decode(text).count() <= CREDENTIAL_MAX
+    encoded && decode(text.as_bytes()).count() <= CREDENTIAL_MAX
 }
 
-fn decode(text: &str) -> impl Iterator<Item = u8> + use<'_> {
-    let mut rest = text.as_bytes();
+/// The bytes that `rest` stands for (RFC 3986, section 2.1). A `%` that begins none stands for itself.
+pub fn decode(mut rest: &[u8]) -> impl Iterator<Item = u8> + use<'_> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
     core::iter::from_fn(move || {
-        if let [b'%', high, low, tail @ ..] = rest {
-            let digit = |byte: u8| char::from(byte).to_digit(16);
-            let value = digit(*high)? * 16 + digit(*low)?;
-            rest = tail;
-            return u8::try_from(value).ok();
+        let (&first, mut tail) = rest.split_first()?;
+        let mut byte = first;
+        if let (b'%', [high, low, after @ ..]) = (first, tail)
+            && let (Some(high), Some(low)) = (digit(*high), digit(*low))
+        {
+            byte = u8::try_from(high * 16 + low).ok()?;
+            tail = after;
         }
-        let (first, tail) = rest.split_first()?;
         rest = tail;
-        Some(*first)
+        Some(byte)
     })
 }
 
