@@ -4,7 +4,7 @@
 use super::moved::Moved;
 use super::shell_words::words;
 use super::{inner_links, repositories};
-use kernel::locate::{Located, locate};
+use kernel::locate::locate;
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -241,7 +241,7 @@ pub(super) fn led_to(
     may_change: impl Fn(&PathBuf) -> bool,
     is_all: impl Fn(&Path) -> bool,
 ) -> Result<Vec<(&'static str, PathBuf)>, PathBuf> {
-    let tops: Vec<PathBuf> = trees.iter().flat_map(|tree| repositories::tops(tree)).collect();
+    let tops: Vec<PathBuf> = repositories::tops(trees.iter().map(PathBuf::as_path)).collect();
     if tops.is_empty() && elsewhere.is_empty() {
         return Ok(Vec::new());
     }
@@ -256,9 +256,11 @@ pub(super) fn led_to(
     let own = repositories.iter().flat_map(|git| OF_REPOSITORY.map(|name| git.join(name)));
     let Named { hooks, files, .. } =
         Named::of(of_user.chain([SYSTEM.into()]).chain(own).collect(), &bases, home)?;
+    let hooks = hooks.into_iter().filter_map(|path| Some((locate(&path).ok()?.path, path)));
+    let hooks: Vec<_> = hooks.collect();
     let (mut links, mut listed, mut found) = (Vec::new(), HashSet::new(), Vec::new());
-    for directory in &hooks {
-        if locate(directory).is_ok_and(|at| listed.insert(at.path)) {
+    for (at, directory) in &hooks {
+        if listed.insert(at) {
             links.extend(inner_links::of(directory, 1));
         }
         if links.len() > LINKS_MAX {
@@ -266,19 +268,14 @@ pub(super) fn led_to(
         }
     }
     for path in links.into_iter().chain(files) {
-        // A directory is none of what is meant.
         if locate(&path).is_ok_and(|at| may_change(&at.path) && !is_all(&at.path)) {
             found.push((".", path));
         }
     }
     // With the links that lead there.
-    for path in hooks {
-        let Some(Located { path: at, .. }) = locate(&path).ok().filter(|at| may_change(&at.path))
-        else {
-            continue;
-        };
-        let holds_tree = trees.iter().any(|tree| tree.starts_with(&at));
-        let texts = if holds_tree || is_all(&at) { &HOOKS[..] } else { &["."] };
+    for (at, path) in hooks.iter().filter(|(at, _)| may_change(at)) {
+        let holds_tree = trees.iter().any(|tree| tree.starts_with(at));
+        let texts = if holds_tree || is_all(at) { &HOOKS[..] } else { &["."] };
         found.extend(texts.iter().map(|text| (*text, path.clone())));
     }
     Ok(found)

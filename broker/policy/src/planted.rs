@@ -141,7 +141,7 @@ fn trees_around(link: &Path, caller: &Caller) -> Option<impl Iterator<Item = Pat
     let is_around = move |tree: &PathBuf| {
         link.starts_with(tree) && home.as_ref().is_none_or(|home| !home.starts_with(tree))
     };
-    Some(repositories::tops(link).chain([cwd]).filter(is_around))
+    Some(repositories::tops([link]).chain([cwd]).filter(is_around))
 }
 
 /// Whether `link` is the user's own, in the home, and leads to what is not known to be no more than a place for
@@ -152,7 +152,7 @@ fn leads_astray(link: &Path, target: &Path, caller: &Caller) -> bool {
     };
     let is_project = |top: PathBuf| !home.starts_with(top);
     let may_be_meant = harmless::may_hold_caches(target, &home);
-    (!may_be_meant || repositories::tops(target).any(is_project)) && is_own(link)
+    (!may_be_meant || repositories::tops([target]).any(is_project)) && is_own(link)
 }
 
 /// Whether `link` is the user's own, in the home, and leads to what is obeyed there, but not within a tree around it: no

@@ -53,7 +53,7 @@ pub(super) fn find(tree: &Path, searched: &mut Searched) -> Repositories {
             all.directories.push(directory.to_owned());
         }
     }
-    let called_so = tops(tree).map(|directory| directory.join(".git"));
+    let called_so = tops([tree]).map(|directory| directory.join(".git"));
     let known: Vec<_> = all.directories.iter().cloned().chain(called_so).collect();
     known.iter().for_each(|directory| all.follow(directory, "commondir", ""));
     known.iter().for_each(|directory| searched.follow_links(directory, &mut all.directories));
@@ -77,10 +77,14 @@ pub fn of(top: &Path) -> Vec<PathBuf> {
     all.directories
 }
 
-/// The tops of the work trees that `tree` may lie in, the nearest first.
-pub fn tops(tree: &Path) -> impl Iterator<Item = PathBuf> {
+/// The tops of the work trees that `trees` may lie in, each once, of one tree the nearest first. A policy names dozens in a
+/// home: what is around several is looked at once.
+pub fn tops<'a>(trees: impl IntoIterator<Item = &'a Path>) -> impl Iterator<Item = PathBuf> {
+    let mut looked_at = QuickSet::default();
+    let around = trees.into_iter().flat_map(Path::ancestors);
     let has_git = |directory: &&Path| directory.join(".git").symlink_metadata().is_ok();
-    tree.ancestors().filter(has_git).map(Path::to_owned)
+    let new = around.filter(move |directory| looked_at.insert(directory.as_os_str()));
+    new.filter(has_git).map(Path::to_owned)
 }
 
 impl Searched {

@@ -8,6 +8,7 @@ use super::linked_trees;
 use super::repositories::{self, LENGTH_MAX, contents, regular};
 use kernel::threads::lock;
 use rules::files::push_new;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -46,6 +47,15 @@ type Version = (u64, u64, u64, i64, i64);
 /// How long ago a file must have changed that its time tells whether it does again: file systems count in ticks, and
 /// some in seconds.
 const TICK: Duration = Duration::from_secs(2);
+
+impl Submodule {
+    /// One whose repository is in `directories`, where git puts those of submodules in the `usual` places.
+    fn of(directories: Vec<PathBuf>, top: PathBuf, usual: &[PathBuf]) -> Self {
+        let is_in_usual = |git: &PathBuf| usual.iter().any(|place| git.starts_with(place));
+        let is_usual = !directories.is_empty() && directories.iter().all(is_in_usual);
+        Self { top, directories, is_usual }
+    }
+}
 
 impl Indexes {
     /// What `index` names, which `read` tells.
@@ -88,47 +98,43 @@ pub fn find(top: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Submodu
                 }
                 continue;
             }
-            let directories = directories(&top)?;
-            let is_in_usual = |git: &PathBuf| usual.iter().any(|place| git.starts_with(place));
-            let is_usual = !directories.is_empty() && directories.iter().all(is_in_usual);
-            if let Some(git) = directories.first() {
+            let submodule = Submodule::of(directories(&top)?, top, &usual);
+            if let Some(git) = submodule.directories.first() {
                 usual.push(git.join("modules"));
-                pending.push((top.clone(), git.clone()));
+                pending.push((submodule.top.clone(), git.clone()));
             }
-            found.push(Submodule { top, directories, is_usual });
+            found.push(submodule);
         }
     }
     Some(found)
 }
 
-/// The submodules that `.gitmodules` of the work tree at `top` names, if they are not too many: a command can take them out
-/// of the index.
-pub(super) fn registered(top: &Path) -> Option<Vec<Submodule>> {
-    let own = directories(top).unwrap_or_default().into_iter().next();
-    let usual = own.map(|git| git.join("modules"));
+/// The submodules that `.gitmodules` of the work tree at `top` names beside those that were `found`: a command can take them
+/// out of the index. None if they are too many.
+pub(super) fn registered(top: &Path, found: &[Submodule]) -> Option<Vec<Submodule>> {
     let text = contents(&top.join(".gitmodules"), LENGTH_MAX);
-    let named =
-        Settings::of(&text).filter(|(key, name)| key == b"submodule.path" && is_beneath(name));
-    let submodule = |(_, name): (_, Vec<u8>)| {
-        let top = top.join(OsStr::from_bytes(&name));
-        let directories = directories(&top).unwrap_or_default();
-        let is_in_usual =
-            |git: &PathBuf| usual.as_ref().is_some_and(|usual| git.starts_with(usual));
-        let is_usual = !directories.is_empty() && directories.iter().all(is_in_usual);
-        Submodule { top, directories, is_usual }
-    };
-    let all: Vec<_> = named.take(SUBMODULES_MAX + 1).map(submodule).collect();
-    Some(all).filter(|all| all.len() <= SUBMODULES_MAX && (text.len() as u64) < LENGTH_MAX)
+    let is_name = |(key, name): &(Vec<u8>, Vec<u8>)| key == b"submodule.path" && is_beneath(name);
+    let names = Settings::of(&text).filter(is_name).take(SUBMODULES_MAX + 1);
+    let tops: Vec<_> = names.map(|(_, name)| top.join(OsStr::from_bytes(&name))).collect();
+    if tops.len() > SUBMODULES_MAX || text.len() as u64 >= LENGTH_MAX {
+        return None;
+    }
+    let known: HashSet<_> = found.iter().map(|it| it.top.as_path()).collect();
+    let mut others = tops.into_iter().filter(|it| !known.contains(it.as_path())).peekable();
+    let own = others.peek().and_then(|_| directories(top)?.into_iter().next());
+    let usual: Vec<_> = own.into_iter().map(|git| git.join("modules")).collect();
+    let submodule =
+        |top: PathBuf| Submodule::of(directories(&top).unwrap_or_default(), top, &usual);
+    Some(others.map(submodule).collect())
 }
 
 /// The tops of the work trees whose indexes a run of `caller`, which may write to `writable`, may have changed: those around
 /// its directories and those asked about before, with what shares a repository with these now.
 pub fn tops(caller: &Caller, writable: &[PathBuf]) -> Vec<PathBuf> {
-    let mut all = Vec::new();
     let trees = [&caller.cwd].into_iter().chain(writable);
-    let around = trees.flat_map(|tree| repositories::tops(tree));
+    let mut all: Vec<_> = repositories::tops(trees.map(PathBuf::as_path)).collect();
     let before = lock(&caller.indexes.tops).clone();
-    around.chain(before).for_each(|top| push_new(&mut all, top));
+    before.into_iter().for_each(|top| push_new(&mut all, top));
     let mut directories = Vec::new();
     all.iter()
         .flat_map(|top| repositories::of(top))

@@ -71,7 +71,7 @@ pub(super) fn in_trees<'a>(
     let mut linked = Linked::default();
     let mut inner = Vec::new();
     if let Some(item) = of_git {
-        let tops = trees.iter().flat_map(|tree| repositories::tops(tree));
+        let tops = repositories::tops(trees.iter().map(PathBuf::as_path));
         let known: Vec<_> =
             tops.map(|top| top.join(".git")).chain(repositories.iter().cloned()).collect();
         let roots: Vec<&Path> = writable.iter().map(|(root, _)| *root).collect();
@@ -166,23 +166,16 @@ fn submodules_of(
 ) -> (Vec<PathBuf>, Vec<(&'static str, PathBuf)>) {
     let (mut own, mut denied) = (Vec::new(), Vec::new());
     // That of the working directory first: it is read, whatever the others have in theirs.
-    let mut tops = Vec::new();
-    let all = trees.iter().flat_map(|tree| repositories::tops(tree));
-    all.for_each(|top| push_new(&mut tops, top));
     let mut left = INDEXES_MAX;
-    for tree in tops {
-        let found = submodules::find(&tree, indexes, &mut left).unwrap_or_else(|| {
+    for tree in repositories::tops(trees.iter().map(PathBuf::as_path)) {
+        let found = submodules::find(&tree, indexes, &mut left);
+        let others = submodules::registered(&tree, found.as_deref().unwrap_or_default());
+        if found.is_none() || others.is_none() {
             // The end of the run tells why.
-            denied.push((ANY_REPOSITORY, tree.clone()));
-            Vec::new()
-        });
-        let mut all = submodules::registered(&tree).unwrap_or_else(|| {
-            denied.push((ANY_REPOSITORY, tree.clone()));
-            Vec::new()
-        });
-        all.retain(|it| found.iter().all(|known| known.top != it.top));
-        let all = found.into_iter().chain(all).filter(|it| may_change(&it.top));
-        for Submodule { top, directories, is_usual } in all {
+            denied.push((ANY_REPOSITORY, tree));
+        }
+        let all = [found, others].into_iter().flatten().flatten();
+        for Submodule { top, directories, is_usual } in all.filter(|it| may_change(&it.top)) {
             let name = top.join(".git");
             let kind = name.symlink_metadata().map(|found| found.file_type());
             if kind.as_ref().is_ok_and(|kind| !kind.is_dir()) {

@@ -12,7 +12,7 @@ impl Grounds<'_> {
     pub(super) fn top_of_repository(&self, path: &Path) -> Option<PathBuf> {
         let is_written = self.files.allow_write.iter().any(|root| root.as_path() == self.work);
         // What is in memory first: this is asked of each path.
-        let top = is_written.then(|| repositories::tops(self.work).next())??;
+        let top = is_written.then(|| repositories::tops([self.work]).next())??;
         let helps = top != self.work && !is_too_wide(&top, self.home);
         let holds_it = |directory: &PathBuf| path.starts_with(directory);
         (helps && repositories::of(&top).iter().any(holds_it)).then_some(top)
